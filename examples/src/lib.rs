@@ -12,9 +12,11 @@
 //! | [`counter`] | continue-as-new: counting for ever with a short history |
 //! | [`versions`] | changing code while runs are open: patches |
 //! | [`errand`] | not to learn from: work of many nodes, for the soak that kills them |
+//! | [`busy`] | not to learn from: work in the worker's process, for the test that kills workers of a cluster |
 //! | [`mill`] | not to learn from: work of all kinds, for the test that kills its process |
 
 pub mod approval;
+pub mod busy;
 pub mod counter;
 pub mod endure;
 pub mod entity;

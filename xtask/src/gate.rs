@@ -30,6 +30,11 @@ const STILL: &[Step] = &[
         work: plain(&["clippy", "--workspace", "--all-targets", "--features", FEATURES, "--", "--deny", "warnings"]),
         advice: "heed the lint, or allow it where it stands with a reason",
     },
+    Step {
+        name: "lock files",
+        work: Work::Own(cargo::locks_are_current),
+        advice: "the workspaces outside of ours, such as those of the bench's rivals, depend on our crates",
+    },
     Step { name: "tidy", work: Work::Own(tidy::run), advice: "each finding says what to do" },
     Step {
         name: "requirements",

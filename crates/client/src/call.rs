@@ -14,7 +14,7 @@ use crate::{
 
 /// The number of the JSON form of calls, replies and errors. It is raised when a program of the number before would misread
 /// or refuse what this one sends.
-pub const CALLS_NUMBER: u64 = 3;
+pub const CALLS_NUMBER: u64 = 4;
 
 /// A call of a [`Client`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -11,7 +11,13 @@ const SCHEMA: &str = "dacapo";
 
 /// The settings of every session. A plan is made once for a statement and never depends on its values, because the
 /// arrays of one group say nothing about those of the next.
-const SESSION: &str = "-c plan_cache_mode=force_generic_plan -c jit=off -c client_min_messages=warning -c default_transaction_isolation=read\\ committed";
+///
+/// A pooler that shares sessions between clients refuses the last of them, and names it in its error, or leaves all of them out.
+const SESSION: &str = "-c plan_cache_mode=force_generic_plan -c jit=off -c client_min_messages=warning \
+     -c default_transaction_isolation=read\\ committed -c statement_timeout=0 -c dacapo.direct=on";
+
+/// How often a silent connection is asked for a sign of life before it counts as lost.
+const PROBES: u32 = 3;
 
 /// A store's server, database and schema.
 #[derive(Clone)]
@@ -90,6 +96,21 @@ impl Address {
         }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(Duration::from_secs(10));
+        }
+        let is_given = |name: &str| others.iter().any(|other| other.split('=').next() == Some(name));
+        // A server whose machine is gone says nothing: a node notices that before its lease is over.
+        let probe = (pace.lease / 3 / PROBES).max(Duration::from_secs(1));
+        if !is_given("keepalives_idle") {
+            config.keepalives_idle((pace.lease / 3).max(Duration::from_secs(1)));
+        }
+        if !is_given("keepalives_interval") {
+            config.keepalives_interval(probe);
+        }
+        if !is_given("keepalives_retries") {
+            config.keepalives_retries(PROBES);
+        }
+        if !is_given("tcp_user_timeout") {
+            config.tcp_user_timeout(pace.lease);
         }
         if pace.renewal * 2 > pace.lease {
             let Pace { lease, renewal, .. } = pace;
@@ -207,6 +228,18 @@ mod tests {
         assert_eq!(address.config.get_connect_timeout().unwrap().as_secs(), 3);
         let options = address.config.get_options().unwrap();
         assert!(options.starts_with("-c search_path=orders "), "{options}");
+    }
+
+    #[test]
+    fn a_server_that_is_gone_is_noticed_within_the_lease_unless_the_url_says_otherwise() {
+        let config = Address::parse("postgres://db/shop?lease=9s").unwrap().config;
+        assert_eq!(config.get_keepalives_idle(), Duration::from_secs(3));
+        assert_eq!(config.get_keepalives_interval(), Some(Duration::from_secs(1)));
+        assert_eq!(config.get_keepalives_retries(), Some(3));
+        assert_eq!(config.get_tcp_user_timeout(), Some(&Duration::from_secs(9)));
+        let given = Address::parse("postgres://db/shop?keepalives_idle=60&tcp_user_timeout=5").unwrap().config;
+        assert_eq!(given.get_keepalives_idle(), Duration::from_secs(60));
+        assert_eq!(given.get_tcp_user_timeout(), Some(&Duration::from_secs(5)));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::keeper::Alarm;
 use crate::link::Link;
 use crate::membership::{self, Membership, Renewed, make_shards};
 use crate::needs::Needs;
-use crate::node::{Node, View};
+use crate::node::{Moment, Node, View};
 use crate::overlay::{Overlay, TaskNumbers};
 use crate::row::get;
 use crate::schema::lock_space;
@@ -57,10 +57,14 @@ pub(crate) struct GroupCommit {
     /// None before this process has joined the other nodes.
     membership: Option<Membership>,
     tasks: TaskBlock,
+    /// How often this process has joined the other nodes.
+    life: u64,
     /// The shards that the node has lost because the others took it for dead, until it is told.
     lost: Option<Shards>,
     /// Whether a transaction has begun and has not ended.
     is_begun: bool,
+    /// How often in a row a call was too late.
+    too_late: u32,
     /// Set when the store closes: from then on nothing waits for the server to come back.
     closing: Arc<AtomicBool>,
     /// Why nothing is written any more.
@@ -108,8 +112,10 @@ impl GroupCommit {
             alarm,
             membership: None,
             tasks,
+            life: 0,
             lost: None,
             is_begun: false,
+            too_late: 0,
             closing,
             ended: None,
         })
@@ -121,9 +127,15 @@ impl GroupCommit {
         let Address { schema, node, pace, .. } = &self.address;
         let membership = Membership::join(link, schema, node.as_deref(), queues, build, *pace);
         let membership = membership.map_err(Failure::into_error)?;
-        self.node.set_no(NodeNo(membership.no));
+        self.node.set_no(NodeNo(membership.no), membership.process);
         self.membership = Some(membership);
+        self.life += 1;
         Ok(())
+    }
+
+    /// Returns how often this process has joined the other nodes: what it saw of them before belongs to another life.
+    pub(crate) fn life(&self) -> u64 {
+        self.life
     }
 
     /// Has the node do something between two groups, however long the server is away meanwhile.
@@ -158,8 +170,10 @@ impl GroupCommit {
         }
     }
 
-    /// Joins the others again, because they have taken this node for dead. What it held is its own no longer.
-    fn join_again(&mut self) -> std::result::Result<(), Failure> {
+    /// Joins the others again, because they have taken this node for dead. What it held is its own no longer. Returns the number
+    /// of the last group that it had committed before.
+    fn join_again(&mut self) -> std::result::Result<i64, Failure> {
+        self.life += 1;
         let lost = self.node.owned.clear();
         let all = self.lost.get_or_insert_default();
         lost.iter().for_each(|shard| all.insert(shard));
@@ -175,7 +189,9 @@ impl GroupCommit {
             return Err(replaced().into());
         }
         tracing::warn!("the other nodes took this one for dead: it drops what it held, and joins them again");
-        membership.join_again(link, &self.address.schema)
+        let last = membership.join_again(link, &self.address.schema)?;
+        self.node.set_no(NodeNo(membership.no), membership.process);
+        Ok(last)
     }
 
     /// Takes the shards that the node has lost because the others took it for dead.
@@ -185,8 +201,16 @@ impl GroupCommit {
 
     /// Renews the lease, and joins again if that is too late. None if the others took the node for dead.
     pub(crate) fn renew(&mut self) -> Result<Option<(View, bool)>> {
-        match self.between_groups(|membership, link| membership.renew(link))? {
-            Renewed::Alive { view, has_calls } => Ok(Some((view, has_calls))),
+        let mut sent = Moment::now();
+        let renewed = self.between_groups(|membership, link| {
+            sent = Moment::now();
+            membership.renew(link)
+        });
+        match renewed? {
+            Renewed::Alive { view, has_calls, time } => {
+                self.node.set_lease(sent, self.address.pace.lease, time);
+                Ok(Some((View { life: self.life, ..view }, has_calls)))
+            }
             Renewed::Dead => {
                 self.join_again().map_err(Failure::into_error)?;
                 Ok(None)
@@ -206,7 +230,10 @@ impl GroupCommit {
         loop {
             let mut prepared = None;
             match self.attempt(writes, &needs, &excluded, &mut prepared) {
-                Ok((Attempt::Committed(answers), _)) => return Ok(answers),
+                Ok((Attempt::Committed(answers), _)) => {
+                    self.too_late = 0;
+                    return Ok(answers);
+                }
                 Ok((Attempt::Excluded(place, error), _)) => drop(excluded.insert(place, error)),
                 Ok((Attempt::Incomplete, missing)) => needs.extend(missing),
                 Err(Failure::Store(error)) => {
@@ -217,9 +244,16 @@ impl GroupCommit {
                     self.roll_back();
                     return Err(StoreError::Corrupt(why));
                 }
-                Err(Failure::Premise(_)) => premises += 1,
+                Err(Failure::Premise(_)) => {
+                    self.roll_back();
+                    premises += 1;
+                }
                 Err(Failure::Conflict(why)) => {
-                    tracing::debug!(why, "a commit met another one and is tried again");
+                    // A pause is at its longest after a few seconds.
+                    match pause < LONGEST_PAUSE {
+                        true => tracing::debug!(why, "a commit met another one and is tried again"),
+                        false => tracing::warn!(why, "a commit is tried again and again"),
+                    }
                     self.roll_back();
                     self.wait(&mut pause)?;
                 }
@@ -292,14 +326,16 @@ impl GroupCommit {
             facts.swept = Some(sweep(link, most, &self.node.foreign())?);
         }
         let node = self.node.clone();
-        let mut overlay = Overlay::new(&facts, &node, &mut self.tasks);
+        // A shard that the node is about to give away is given once this group is committed.
+        let owned = node.owned.get();
+        let mut overlay = Overlay::new(&facts, &node, owned, &mut self.tasks);
         let mut answers = Vec::with_capacity(writes.len());
         for (place, write) in writes.iter().enumerate() {
             if let Some(error) = excluded.get(&place) {
                 answers.push(Err(error.clone()));
                 continue;
             }
-            if let Some(refused) = refuse(&node, &facts, write) {
+            if let Some(refused) = refuse(&node, &owned, &facts, write) {
                 answers.push(Err(refused.into()));
                 continue;
             }
@@ -348,7 +384,8 @@ impl GroupCommit {
                 ))
                 .into());
             }
-            self.node.see(|seen| *seen = view);
+            let life = self.life;
+            self.node.see(|seen| *seen = View { life, ..view });
         }
         Ok(())
     }
@@ -368,16 +405,17 @@ impl GroupCommit {
         }
     }
 
-    /// Connects again, however long that takes, and returns the number of the last group that was committed. None if the
-    /// others have taken the node for dead meanwhile, and it has joined them again.
+    /// Connects again, however long that takes, and returns the number of the last group that was committed, also if the others
+    /// have taken the node for dead meanwhile, and it has joined them again. None if it has not joined them yet.
     fn reconnect(&mut self, why: &str) -> Result<Option<i64>> {
         tracing::warn!(why, "the connection to PostgreSQL is lost: writing waits until it is back");
-        self.link = None;
+        // What the server is slow at, it may be slow at again.
+        self.too_late += u32::from(self.link.take().is_some_and(|link| link.is_late));
         self.is_begun = false;
         let mut pause = FIRST_PAUSE;
         loop {
             self.wait(&mut pause)?;
-            let connected = Link::connect(&self.address).and_then(|mut link| {
+            let connected = Link::connect_patiently(&self.address, self.too_late).and_then(|mut link| {
                 link.script(&session(&self.address))?;
                 let last = self.membership.as_mut().map(|membership| membership.reconnect(&mut link)).transpose()?;
                 Ok((link, last))
@@ -386,13 +424,13 @@ impl GroupCommit {
                 Ok((link, last)) => {
                     tracing::info!("the connection to PostgreSQL is back");
                     self.link = Some(link);
-                    if last == Some(None)
-                        && let Err(failure) = self.join_again()
-                    {
-                        self.end_if_replaced(failure)?;
-                        continue;
+                    if last != Some(None) {
+                        return Ok(last.flatten());
                     }
-                    return Ok(last.flatten());
+                    match self.join_again() {
+                        Ok(last) => return Ok(Some(last)),
+                        Err(failure) => self.end_if_replaced(failure)?,
+                    }
                 }
                 Err(failure) => tracing::debug!(?failure, "PostgreSQL is not back yet"),
             }
@@ -431,7 +469,7 @@ impl GroupCommit {
 impl Batch for GroupCommit {
     fn commit(&mut self, writes: &[Write]) -> Vec<WriteResult> {
         let mut answers = Vec::with_capacity(writes.len());
-        for portion in writes.chunk_by(|one, other| !is_alone(one) && !is_alone(other)) {
+        for portion in portions(writes) {
             answers.extend(self.commit_together(portion));
         }
         answers
@@ -445,6 +483,9 @@ impl Batch for GroupCommit {
         self.node.owned.clear();
         if let (Some(mut link), Some(membership)) = (self.link.take(), &self.membership) {
             // If this fails, the others wait for the end of the lease.
+            if self.is_begun {
+                let _ = link.script("ROLLBACK");
+            }
             let _ = membership.leave(&mut link);
         }
         Ok(())
@@ -470,19 +511,40 @@ fn replaced() -> StoreError {
 }
 
 /// Returns why this node may not make a write: the owner of a run plays it, and no other.
-fn refuse(node: &Node, facts: &Facts, write: &Write) -> Option<Refused> {
+fn refuse(node: &Node, owned: &Shards, facts: &Facts, write: &Write) -> Option<Refused> {
     if let Write::Turn(turn) = write
         && let TurnOf::New(new) = &turn.run
     {
-        return (!node.owns_shard_of(&new.queue)).then_some(Refused::NotOwner);
+        return (!node.owns_shard_of(owned, &new.queue)).then_some(Refused::NotOwner);
     }
     let run = write.owned_run()?;
     match facts.runs.get(&run) {
         None => Some(Refused::NoSuchRun),
         // A closed run has no turns any more: any node may begin another from it.
         Some(row) if !row.status.is_open() => None,
-        Some(_) => (!node.owns(run)).then_some(Refused::NotOwner),
+        Some(_) => (!owned.has_run(run)).then_some(Refused::NotOwner),
     }
+}
+
+/// Divides a group into transactions. Each locks no more single ids than the table of locks has room for: one that locks them all
+/// stops the starts of every node. A write of its own may have more.
+fn portions(writes: &[Write]) -> Vec<&[Write]> {
+    let mut portions = Vec::new();
+    for together in writes.chunk_by(|one, other| !is_alone(one) && !is_alone(other)) {
+        let (mut rest, mut place, mut ids) = (together, 0, 0);
+        while place < rest.len() {
+            let more = Needs::of(&rest[place..=place]).ids();
+            if place > 0 && ids + more > IDS {
+                let (portion, left) = rest.split_at(place);
+                portions.push(portion);
+                (rest, place, ids) = (left, 0, 0);
+                continue;
+            }
+            (place, ids) = (place + 1, ids + more);
+        }
+        portions.push(rest);
+    }
+    portions
 }
 
 /// Returns whether a write changes rows that it does not read, so that no other write may share its transaction.
@@ -521,5 +583,43 @@ fn lock_ids<'n>(needs: &'n Needs, schema: &str, trip: &mut Trip<'n>) {
     } else {
         trip.step(LOCK_ALL_SHARED, values![space]);
         trip.step(LOCK_IDS, values![keys]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dacapo_core::{IdReuse, Timestamp};
+    use dacapo_store::{IdConflict, NewRun, RunNo};
+
+    use super::*;
+
+    fn start(number: usize) -> Write {
+        Write::Start(Box::new(NewRun {
+            run_id: format!("run-{number}").into(),
+            workflow_id: format!("order-{number}").into(),
+            workflow: "kit".into(),
+            queue: "main".into(),
+            started: Timestamp::default(),
+            pins: Vec::new(),
+            start: Vec::new(),
+            parent: None,
+            first_run_id: Name::default(),
+            reuse: IdReuse::AllowDuplicate,
+            conflict: IdConflict::Fail,
+            request: None,
+            timers: Vec::new(),
+            memo: Vec::new(),
+            attributes: Vec::new(),
+        }))
+    }
+
+    #[test]
+    fn a_transaction_locks_no_more_ids_than_have_room_and_a_write_that_shares_none_is_alone() {
+        let starts: Vec<Write> = (0..450).map(start).collect();
+        let sizes = |writes: &[Write]| portions(writes).iter().map(|portion| portion.len()).collect::<Vec<_>>();
+        assert_eq!(sizes(&starts), [200, 200, 50]);
+        let delete = Write::Delete { run: RunNo(1) };
+        assert_eq!(sizes(&[start(1), delete, start(2), start(3)]), [1, 1, 2]);
+        assert!(sizes(&[]).is_empty());
     }
 }

@@ -72,18 +72,19 @@ impl From<Error> for Failure {
         };
         match code.code() {
             PREMISE | "23505" => Self::Premise(text),
-            // Serialization failure, deadlock, lock timeout.
-            "40001" | "40P01" | "55P03" => Self::Conflict(text),
+            // Serialization failure, deadlock, lock timeout; a statement that an operator cancelled, or that was sent too early.
+            "40001" | "40P01" | "55P03" | "57014" | "25P02" | "55000" => Self::Conflict(text),
             "53100" => Self::Store(StoreError::Full(text)),
-            // The server ends or begins, is a standby, has no connection or memory left, or has ended an idle transaction.
-            "57P01" | "57P02" | "57P03" | "57P05" | "25006" | "25P03" | "53000" | "53200" | "53300" => {
-                Self::Disconnected(text)
-            }
+            // The server ends or begins, is a standby, has no connection or memory left, or has ended an idle or slow
+            // transaction; or it is not known whether it was committed.
+            "57P01" | "57P02" | "57P03" | "57P05" | "25006" | "25P03" | "25P04" | "53000" | "53200" | "53300"
+            | "40003" => Self::Disconnected(text),
             "XX001" | "XX002" => Self::Store(StoreError::Corrupt(text)),
             "28000" | "28P01" | "3D000" | "42501" => Self::Store(StoreError::Unsupported(format!(
                 "PostgreSQL refuses the URL's user, password or database: {text}"
             ))),
-            code if code.starts_with("08") => Self::Disconnected(text),
+            // The connection, or a file of the server.
+            code if code.starts_with("08") || code.starts_with("58") => Self::Disconnected(text),
             _ => Self::Store(StoreError::Unavailable(text)),
         }
     }

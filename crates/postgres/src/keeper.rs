@@ -4,7 +4,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use dacapo_store::{Balance, Group, NodeEvents, NodeNo, Shards, StoreError, balance};
+use dacapo_store::{Balance, Group, NodeEvents, NodeNo, Shard, Shards, StoreError, balance};
 use dacapo_sync::{Condvar, Mutex, ranks};
 
 use crate::address::Pace;
@@ -83,6 +83,8 @@ pub(crate) struct Keeper {
     pub(crate) pace: Pace,
     /// When the lease was last renewed.
     pub(crate) renewed: Option<Instant>,
+    /// Until when no other node is taken for dead.
+    pub(crate) lenient_until: Option<Instant>,
 }
 
 impl Keeper {
@@ -111,53 +113,71 @@ impl Keeper {
 
     /// Renews the lease, and puts right what has changed since.
     pub(crate) fn renew(&mut self, group: &Group<GroupCommit>) -> Result<(), StoreError> {
-        let began = Instant::now();
-        let renewed = group.between(|batch| (batch.renew(), batch.take_lost()));
-        let (seen, lost) = renewed;
-        self.tell_lost(group, lost)?;
-        let Some((view, has_calls)) = seen? else {
-            // It has joined again: the next round tells what it has now.
-            self.alarm.ring();
-            return Ok(());
-        };
-        let was_silent = self.renewed.is_none_or(|before| began.duration_since(before) > self.pace.lease);
-        self.renewed = Some(began);
+        let Some((view, has_calls)) = self.see_others(group)? else { return Ok(()) };
+        // The renewal may have waited for the database to come back.
+        let now = Instant::now();
+        match self.renewed {
+            // This process is new, or the database was away, or this process was: the others may not have had the time to
+            // renew their leases.
+            None => self.lenient_until = Some(now + self.pace.renewal),
+            Some(before) if now.duration_since(before) > self.pace.lease => {
+                self.lenient_until = Some(now + self.pace.lease);
+            }
+            Some(_) => {}
+        }
+        self.renewed = Some(now);
         if has_calls {
             self.outbox.take_calls();
         }
-        let view = match was_silent {
-            // The database was away, or this process was: the others may not have had the time to renew their leases.
+        let view = match self.lenient_until.is_some_and(|until| now < until) {
             true => view,
-            false => self.bury_dead(group, view)?,
+            false => match self.bury_dead(group, view)? {
+                Some(view) => view,
+                None => return Ok(()),
+            },
         };
         self.node.see(|seen| *seen = view.clone());
         self.settle(group, &view)?;
-        self.notice();
+        self.notice(group, view.life);
         Ok(())
     }
 
-    /// Takes nodes for dead whose leases are over, and looks again if there were any.
-    fn bury_dead(&self, group: &Group<GroupCommit>, view: View) -> Result<View, StoreError> {
+    /// Renews the lease, and returns what the node sees then. None if the others have taken it for dead: it has joined again, and
+    /// looks at once at what it has now.
+    fn see_others(&self, group: &Group<GroupCommit>) -> Result<Option<(View, bool)>, StoreError> {
+        let (seen, lost) = group.between(|batch| (batch.renew(), batch.take_lost()));
+        self.tell_lost(group, lost)?;
+        let seen = seen?;
+        if seen.is_none() {
+            self.alarm.ring();
+        }
+        Ok(seen)
+    }
+
+    /// Takes nodes for dead whose leases are over, and looks again if there were any. None if others have taken this one for dead
+    /// meanwhile.
+    fn bury_dead(&self, group: &Group<GroupCommit>, view: View) -> Result<Option<View>, StoreError> {
         let me = self.node.no();
         let is_over = |row: &dacapo_store::NodeRow| row.lease.is_zero() && row.no != me;
         let over: Vec<NodeNo> =
             view.nodes.iter().map(|node| &node.row).filter(|row| is_over(row)).map(|row| row.no).collect();
         if over.is_empty() {
-            return Ok(view);
+            return Ok(Some(view));
         }
         let dead = group.between(|batch| batch.between_groups(|membership, link| membership.bury(link, &over)))?;
         for node in &dead {
             tracing::warn!(node = node.0, "a node is gone: the others take over its runs");
         }
-        let (seen, lost) = group.between(|batch| (batch.renew(), batch.take_lost()));
-        self.tell_lost(group, lost)?;
-        Ok(seen?.map_or(view, |(view, _)| view))
+        Ok(self.see_others(group)?.map(|(view, _)| view))
     }
 
     /// Tells the engine that it has lost everything, if it has. What it took meanwhile it no longer has in memory.
     fn tell_lost(&self, group: &Group<GroupCommit>, lost: Option<Shards>) -> Result<(), StoreError> {
         let Some(lost) = lost else { return Ok(()) };
+        self.node.owned.clear();
         self.events.lost(lost, true);
+        // The number of this node may be another now, and so the channel on which it hears.
+        self.outbox.wake();
         group.between(|batch| batch.between_groups(|membership, link| membership.release_tasks(link)))
     }
 
@@ -169,6 +189,11 @@ impl Keeper {
             let me = self.node.no();
             self.node.see(|view| view.owners.extend(taken.iter().map(|shard| (shard, me))));
         }
+        self.give(group, &give)
+    }
+
+    /// Gives shards to other nodes.
+    fn give(&self, group: &Group<GroupCommit>, give: &[(Shard, NodeNo)]) -> Result<(), StoreError> {
         if give.is_empty() {
             return Ok(());
         }
@@ -176,7 +201,7 @@ impl Keeper {
         // From here on no turn of their runs is committed; what is under way is, before they move.
         self.node.owned.remove(&shards);
         let kept = self.events.giving(shards);
-        let given = group.between(|batch| batch.between_groups(|membership, link| membership.give(link, &give, &kept)));
+        let given = group.between(|batch| batch.between_groups(|membership, link| membership.give(link, give, &kept)));
         self.node.see(|view| view.owners.extend(give.iter().copied()));
         self.events.lost(shards, false);
         if given? {
@@ -185,13 +210,31 @@ impl Keeper {
         Ok(())
     }
 
-    /// Notices the shards that this node owns and did not know of.
-    fn notice(&self) {
+    /// Notices the shards that this node owns and did not know of, and those that are no longer its own. What it saw in an
+    /// earlier life says nothing about this one: the others may have taken it for dead since.
+    fn notice(&self, group: &Group<GroupCommit>, life: u64) {
         let me = self.node.no();
-        let gained = self.node.see(|view| view.shards_of(me)).without(&self.node.owned.get());
-        if !gained.is_empty() {
-            self.node.owned.add(&gained);
-            self.events.gained(gained);
+        let (seen, owned) = (self.node.see(|view| view.shards_of(me)), self.node.owned.get());
+        let (gained, gone) = (seen.without(&owned), owned.without(&seen));
+        if !gone.is_empty() {
+            self.node.owned.remove(&gone);
+            self.events.lost(gone, false);
+        }
+        if gained.is_empty() {
+            return;
+        }
+        // What memory has of their runs is from before others played them.
+        self.events.lost(gained, false);
+        let is_current = group.between(|batch| {
+            let is_current = batch.life() == life;
+            if is_current {
+                self.node.owned.add(&gained);
+            }
+            is_current
+        });
+        match is_current {
+            true => self.events.gained(gained),
+            false => self.alarm.ring(),
         }
     }
 }

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::panic::resume_unwind;
 use std::thread;
+use std::time::Duration;
 
 use dacapo_store::StoreError;
 use futures::future::join_all;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Row, SimpleQueryMessage, Statement};
 
 use crate::address::{Address, Encryption};
 use crate::failure::Failure;
@@ -18,8 +19,16 @@ use crate::trip::Trip;
 /// The most statements of one trip: as many futures are polled in the order of their list.
 const STEPS: usize = 30;
 
-/// A pooler that shares sessions between clients refuses this, and names it in its error.
-const DIRECT: &str = "-c dacapo.direct=on";
+/// Sets what the defaults of the role or the database may have changed: commits wait for the disk, and nothing but this process
+/// ends its statements and connections. Some of these settings are unknown to older servers. The answer says whether the
+/// session has the settings of its start.
+pub(crate) const BEGIN_SESSION: &str = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'; \
+     SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('transaction_timeout', 'idle_session_timeout'); \
+     SELECT current_setting('dacapo.direct', true) AS direct";
+
+/// The time that a call of the server may take at least, and how many leases. A server that is cut off takes longer.
+const LEAST_DEADLINE: Duration = Duration::from_secs(2);
+const LEASES: u32 = 3;
 
 /// A connection and its prepared statements.
 pub(crate) struct Link {
@@ -27,17 +36,26 @@ pub(crate) struct Link {
     runtime: Option<Runtime>,
     client: Client,
     prepared: HashMap<String, Statement>,
+    /// How long a call may take: then the connection counts as lost.
+    deadline: Duration,
+    /// Whether a call has taken longer.
+    pub(crate) is_late: bool,
 }
 
 impl Link {
+    /// Connects, with more time for each call the more often calls were too late before.
+    pub(crate) fn connect_patiently(address: &Address, too_late: u32) -> Result<Self, Failure> {
+        let mut link = Self::connect(address)?;
+        link.deadline = link.deadline.saturating_mul(1 << too_late.min(10));
+        Ok(link)
+    }
+
     pub(crate) fn connect(address: &Address) -> Result<Self, Failure> {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build();
         let runtime =
             runtime.map_err(|error| StoreError::Unavailable(format!("a connection cannot be driven: {error}")))?;
-        let mut config = address.config.clone();
-        let options = format!("{} {DIRECT}", config.get_options().unwrap_or_default());
-        config.options(options);
-        let client = drive(&runtime, async {
+        let (config, deadline) = (&address.config, deadline(address));
+        let connecting = async {
             match address.encryption {
                 Encryption::None => {
                     let (client, connection) = config.connect(tokio_postgres::NoTls).await?;
@@ -50,36 +68,32 @@ impl Link {
                     Ok(client)
                 }
             }
+        };
+        let client = drive(&runtime, async {
+            let client = connecting.await?;
+            begin_session(&client, address).await?;
+            Ok(client)
         });
         let client = client.map_err(|failure| naming_pooler(address, failure))?;
-        let mut link = Self { runtime: Some(runtime), client, prepared: HashMap::new() };
-        link.require_durability()?;
-        Ok(link)
-    }
-
-    /// Commits wait for the disk, whatever the defaults of the role or the database are.
-    fn require_durability(&mut self) -> Result<(), Failure> {
-        let sql =
-            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
-        self.script(sql)
+        Ok(Self { runtime: Some(runtime), client, prepared: HashMap::new(), deadline, is_late: false })
     }
 
     /// Runs the statements of a trip and returns the rows of each.
     pub(crate) fn run(&mut self, trip: &Trip<'_>) -> Result<Vec<Vec<Row>>, Failure> {
         debug_assert!(trip.steps.len() <= STEPS, "{} statements in one trip", trip.steps.len());
         self.prepare(trip)?;
-        let Self { runtime, client, prepared } = self;
+        let Self { runtime, client, prepared, deadline, is_late } = self;
         let runtime = runtime.as_ref().expect("a link in use has its runtime");
         let answers = drive(runtime, async {
-            join_all(trip.steps.iter().map(|step| {
+            let all = join_all(trip.steps.iter().map(|step| {
                 let statement = &prepared[step.sql.as_ref()];
                 let values: Vec<&(dyn ToSql + Sync)> =
                     step.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
                 let client = &*client;
                 async move { client.query(statement, &values).await }
-            }))
-            .await
-        });
+            }));
+            in_time(*deadline, is_late, all).await
+        })?;
         let mut rows = Vec::with_capacity(answers.len());
         let mut errors = Vec::new();
         for answer in answers {
@@ -100,9 +114,9 @@ impl Link {
 
     /// Runs statements that have no values.
     pub(crate) fn script(&mut self, sql: &str) -> Result<(), Failure> {
-        let Self { runtime, client, .. } = self;
+        let Self { runtime, client, deadline, is_late, .. } = self;
         let runtime = runtime.as_ref().expect("a link in use has its runtime");
-        drive(runtime, client.batch_execute(sql)).map_err(Failure::from)
+        Ok(drive(runtime, in_time(*deadline, is_late, client.batch_execute(sql)))??)
     }
 
     /// Prepares the statements that this connection sees for the first time, all in one trip.
@@ -114,9 +128,10 @@ impl Link {
         if new.is_empty() {
             return Ok(());
         }
-        let Self { runtime, client, prepared } = self;
+        let Self { runtime, client, prepared, deadline, is_late } = self;
         let runtime = runtime.as_ref().expect("a link in use has its runtime");
-        let made = drive(runtime, join_all(new.iter().map(|sql| client.prepare(sql))));
+        let preparing = join_all(new.iter().map(|sql| client.prepare(sql)));
+        let made = drive(runtime, in_time(*deadline, is_late, preparing))?;
         for (sql, statement) in new.into_iter().zip(made) {
             prepared.insert(sql.to_owned(), statement?);
         }
@@ -129,6 +144,33 @@ impl Drop for Link {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
+    }
+}
+
+/// Returns how long a call may take.
+pub(crate) fn deadline(address: &Address) -> Duration {
+    (address.pace.lease * LEASES).max(LEAST_DEADLINE)
+}
+
+/// Waits for an answer of the server until the deadline. A proxy may keep a connection to a server that is gone.
+async fn in_time<T>(deadline: Duration, is_late: &mut bool, call: impl Future<Output = T>) -> Result<T, Failure> {
+    let answer = tokio::time::timeout(deadline, call).await;
+    *is_late = answer.is_err();
+    answer.map_err(|_| Failure::Disconnected(format!("the server has not answered for {deadline:?}")))
+}
+
+/// Sets what a session needs, and refuses one that is not this connection's own.
+pub(crate) async fn begin_session(client: &Client, address: &Address) -> Result<(), Failure> {
+    let late = || Failure::Disconnected("the server has not answered".to_owned());
+    let answers = tokio::time::timeout(deadline(address), client.simple_query(BEGIN_SESSION)).await;
+    let answers = answers.map_err(|_| late())??;
+    let is_direct = |answer: &SimpleQueryMessage| match answer {
+        SimpleQueryMessage::Row(row) => row.try_get("direct").ok().flatten() == Some("on"),
+        _ => false,
+    };
+    match answers.iter().any(is_direct) {
+        true => Ok(()),
+        false => Err(pooler(address, "it leaves out the settings with which a session begins")),
     }
 }
 
@@ -152,11 +194,15 @@ fn naming_pooler(address: &Address, failure: Failure) -> Failure {
         _ => return failure,
     };
     if text.contains("startup parameter") {
-        return Failure::Store(StoreError::Unsupported(format!(
-            "{} is a connection pooler ({text}): give Dacapo a direct connection to PostgreSQL, because its statements and \
-             notifications belong to a session",
-            address.shown()
-        )));
+        return pooler(address, &text);
     }
     failure
+}
+
+fn pooler(address: &Address, why: &str) -> Failure {
+    Failure::Store(StoreError::Unsupported(format!(
+        "{} is a connection pooler ({why}): give Dacapo a direct connection to PostgreSQL, because its statements and \
+         notifications belong to a session",
+        address.shown()
+    )))
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use dacapo_core::Name;
+use dacapo_core::{Name, Timestamp};
 use dacapo_store::{Member, NodeNo, NodeRow, OwnedShard, Shard, Shards, StoreError, TaskNo};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -29,13 +29,17 @@ const SHARDS: i64 = 16;
 pub(crate) const FENCE: &str = "UPDATE nodes SET last_group = $1, lease_until = clock_timestamp() + $4 * interval '1 millisecond' \
      WHERE no = $2 AND incarnation = $3 AND alive RETURNING no";
 
+/// A process that joins again keeps the receipt of what it had committed: the node that took it for dead has waited for its
+/// last commit.
 const JOIN: &str = "INSERT INTO nodes AS node (name, build, queues, process, incarnation, last_group, alive, lease_until) \
      VALUES (coalesce($1, gen_random_uuid()::text), $2, $3, $5, 1, 0, true, clock_timestamp() + $4 * interval '1 millisecond') \
      ON CONFLICT (name) DO UPDATE SET build = excluded.build, queues = excluded.queues, process = excluded.process, \
      incarnation = node.incarnation + 1, \
-     last_group = 0, alive = true, lease_until = excluded.lease_until \
-     RETURNING no, incarnation, name";
+     last_group = CASE WHEN node.process = excluded.process THEN node.last_group ELSE 0 END, alive = true, \
+     lease_until = excluded.lease_until RETURNING no, incarnation, name, last_group";
 const FORGET_NODES: &str = "DELETE FROM nodes WHERE NOT alive AND lease_until < clock_timestamp() - interval '1 day'";
+/// Calls of nodes that are gone, which take no answer any more.
+const FORGET_CALLS: &str = "DELETE FROM calls USING nodes WHERE calls.caller = nodes.no AND NOT nodes.alive";
 /// Makes the shards of queues that have none, as long as there are numbers for them.
 const MAKE_SHARDS: &str = "INSERT INTO shards (no, queue) SELECT made.no, made.queue FROM ( \
      SELECT (SELECT coalesce(max(no) + 1, 0) FROM shards) + row_number() OVER (ORDER BY new.queue, part) - 1 AS no, new.queue \
@@ -48,14 +52,15 @@ const LOCK_SHARDS: &str = "SELECT pg_advisory_xact_lock($1, 3)";
 const RENEW: &str = "WITH renewed AS (UPDATE nodes SET lease_until = clock_timestamp() + $3 * interval '1 millisecond' \
      WHERE no = $1 AND incarnation = $2 AND alive RETURNING no) \
      SELECT (SELECT count(*) FROM renewed), (SELECT count(*) FROM calls WHERE node = $1 AND NOT is_taken), \
-     seen.*, owned.* FROM ( \
+     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, seen.*, owned.* FROM ( \
      SELECT array_agg(no ORDER BY no), array_agg(name ORDER BY no), array_agg(build ORDER BY no), \
-     array_agg(array_to_string(queues, E'\\x01') ORDER BY no), array_agg(incarnation ORDER BY no), \
+     array_agg(array_to_string(queues, E'\\x01') ORDER BY no), array_agg(process ORDER BY no), \
      array_agg((extract(epoch FROM lease_until - clock_timestamp()) * 1000)::bigint ORDER BY no) FROM nodes WHERE alive) AS seen, ( \
      SELECT array_agg(no ORDER BY no), array_agg(queue ORDER BY no), array_agg(owner ORDER BY no) FROM shards) AS owned";
 const PROCESS: &str = "SELECT process, alive FROM nodes WHERE no = $1";
 /// It may have been made before, and its answer lost with the connection: then it is made again.
-const RECONNECT: &str = "UPDATE nodes SET incarnation = incarnation + 1 WHERE no = $1 AND process = $2 AND alive \
+const RECONNECT: &str = "UPDATE nodes SET incarnation = incarnation + 1, \
+     lease_until = clock_timestamp() + $3 * interval '1 millisecond' WHERE no = $1 AND process = $2 AND alive \
      RETURNING incarnation, last_group";
 
 /// It waits for a commit of the dead node that is still under way, which renews the lease: then the node is not dead.
@@ -85,7 +90,7 @@ const LEAVE: &str = "WITH left_node AS (UPDATE nodes SET alive = false, lease_un
 pub(crate) struct Membership {
     pub(crate) no: i64,
     /// A random number of this process: another that takes the name has another.
-    process: i64,
+    pub(crate) process: i64,
     pub(crate) incarnation: i64,
     /// The name under which it joined.
     name: String,
@@ -99,7 +104,12 @@ pub(crate) struct Membership {
 /// The outcome of a renewal.
 pub(crate) enum Renewed {
     /// The node is alive, and this is what it sees.
-    Alive { view: View, has_calls: bool },
+    Alive {
+        view: View,
+        has_calls: bool,
+        /// The time of day by the clock of the database.
+        time: Timestamp,
+    },
     /// The others have taken it for dead.
     Dead,
     /// Another process has taken its name.
@@ -116,30 +126,45 @@ impl Membership {
         build: &Name,
         pace: Pace,
     ) -> Result<Self> {
+        let process = (uuid::Uuid::new_v4().as_u64_pair().0 >> 1) as i64;
+        Self::join_as(process, link, schema, node, queues, build, pace).map(|(membership, _)| membership)
+    }
+
+    /// Joins the other nodes. Returns also the number of the last group that this process has committed.
+    fn join_as(
+        process: i64,
+        link: &mut Link,
+        schema: &str,
+        node: Option<&str>,
+        queues: &[Name],
+        build: &Name,
+        pace: Pace,
+    ) -> Result<(Self, i64)> {
         let mut trip = Trip::default();
         let lease = pace.lease.as_millis() as f64;
         let words: Vec<&str> = queues.iter().map(Name::as_str).collect();
         trip.step("BEGIN", values![]);
-        let process = (uuid::Uuid::new_v4().as_u64_pair().0 >> 1) as i64;
         let place = trip.step(JOIN, values![node, build.as_str(), words, lease, process]);
         trip.step(FORGET_NODES, values![]);
         // The process before this one had them in memory.
         trip.step(RELEASE_OF_NAME, values![node]);
+        trip.step(FORGET_CALLS, values![]);
         trip.step("COMMIT", values![]);
         let answers = link.run(&trip)?;
         let row = answers[place].first().ok_or_else(|| StoreError::Corrupt("a node has no row".to_owned()))?;
-        let (no, incarnation, name) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
+        let (no, incarnation, name, last) = (get(row, 0)?, get(row, 1)?, get(row, 2)?, get(row, 3)?);
         make_shards(link, schema, queues)?;
-        Ok(Self { no, process, incarnation, name, queues: queues.to_vec(), build: build.clone(), pace, group: 0 })
+        let (queues, build) = (queues.to_vec(), build.clone());
+        Ok((Self { no, process, incarnation, name, queues, build, pace, group: 0 }, last))
     }
 
-    /// Joins again after the others have taken this node for dead.
-    pub(crate) fn join_again(&mut self, link: &mut Link, schema: &str) -> Result<()> {
-        let group = self.group;
-        *self =
-            Self::join(link, schema, Some(&self.name.clone()), &self.queues.clone(), &self.build.clone(), self.pace)?;
-        self.group = group;
-        Ok(())
+    /// Joins again after the others have taken this node for dead. It is the same process: if the answer is lost, it has joined
+    /// all the same. Returns the number of the last group that was committed.
+    pub(crate) fn join_again(&mut self, link: &mut Link, schema: &str) -> Result<i64> {
+        let Self { name, queues, build, .. } = &*self;
+        let (joined, last) = Self::join_as(self.process, link, schema, Some(name), queues, build, self.pace)?;
+        *self = Self { group: self.group, ..joined };
+        Ok(last)
     }
 
     /// Returns the values of [`FENCE`] for the next group.
@@ -151,7 +176,7 @@ impl Membership {
     /// Takes the node's row for a new connection, and returns the number of the last group that was committed. It waits for a
     /// commit that is still under way on the old one. None if the others have taken the node for dead.
     pub(crate) fn reconnect(&mut self, link: &mut Link) -> Result<Option<i64>> {
-        let rows = link.query(RECONNECT, values![self.no, self.process])?;
+        let rows = link.query(RECONNECT, values![self.no, self.process, self.pace.lease.as_millis() as f64])?;
         let Some(row) = rows.first() else { return Ok(None) };
         self.incarnation = get(row, 0)?;
         Ok(Some(get(row, 1)?))
@@ -165,7 +190,9 @@ impl Membership {
         if renewed == 0 {
             return self.why_not(link);
         }
-        Ok(Renewed::Alive { view: self.view(row)?, has_calls: calls > 0 })
+        let micros: i64 = get(row, 2)?;
+        let time = Timestamp((micros as u64).saturating_mul(1_000));
+        Ok(Renewed::Alive { view: self.view(row)?, has_calls: calls > 0, time })
     }
 
     fn why_not(&self, link: &mut Link) -> Result<Renewed> {
@@ -182,10 +209,10 @@ impl Membership {
 
     /// Reads the nodes and their shards.
     fn view(&self, row: &Row) -> std::result::Result<View, StoreError> {
-        let numbers: Vec<i64> = column(row, 2)?;
-        let (names, builds): (Vec<String>, Vec<String>) = (column(row, 3)?, column(row, 4)?);
-        let queues: Vec<String> = column(row, 5)?;
-        let (incarnations, leases): (Vec<i64>, Vec<i64>) = (column(row, 6)?, column(row, 7)?);
+        let numbers: Vec<i64> = column(row, 3)?;
+        let (names, builds): (Vec<String>, Vec<String>) = (column(row, 4)?, column(row, 5)?);
+        let queues: Vec<String> = column(row, 6)?;
+        let (processes, leases): (Vec<i64>, Vec<i64>) = (column(row, 7)?, column(row, 8)?);
         let mut view = View { served: self.queues.clone(), ..View::default() };
         for (at, no) in numbers.into_iter().enumerate() {
             let served =
@@ -198,10 +225,10 @@ impl Membership {
                 shards: 0,
                 lease: Duration::from_millis(leases[at].try_into().unwrap_or(0)),
             };
-            view.nodes.push(SeenNode { row, incarnation: incarnations[at] });
+            view.nodes.push(SeenNode { row, process: processes[at] });
         }
-        let (shards, of): (Vec<i16>, Vec<String>) = (column(row, 8)?, column(row, 9)?);
-        let owners: Vec<Option<i64>> = column(row, 10)?;
+        let (shards, of): (Vec<i16>, Vec<String>) = (column(row, 9)?, column(row, 10)?);
+        let owners: Vec<Option<i64>> = column(row, 11)?;
         for (at, shard) in shards.into_iter().enumerate() {
             let shard = Shard(shard as u16);
             view.shards.entry(of[at].clone().into()).or_default().push(shard);
@@ -246,6 +273,13 @@ impl Membership {
     /// Gives back all tasks that this node holds, because it has nothing in memory any more.
     pub(crate) fn release_tasks(&self, link: &mut Link) -> Result<()> {
         link.query(RELEASE_ALL, values![self.no]).map(drop)
+    }
+
+    /// Serves no queue from now on: this node and the others give and take shards accordingly.
+    pub(crate) fn stop_serving(&mut self, link: &mut Link) -> Result<()> {
+        self.queues.clear();
+        link.query("UPDATE nodes SET queues = '{}' WHERE no = $1 AND process = $2", values![self.no, self.process])?;
+        Ok(())
     }
 
     /// Leaves: the others may take the shards at once.

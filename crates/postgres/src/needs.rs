@@ -70,6 +70,11 @@ impl Needs {
         self.sweep = self.sweep.or(missing.sweep);
     }
 
+    /// Returns how many ids of workflows and requests are locked at most.
+    pub(crate) fn ids(&self) -> usize {
+        self.workflow_ids.len() + self.last_runs.len() + self.requests.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -81,6 +86,7 @@ impl Needs {
             Write::Send { run, message, ended } => {
                 self.runs.insert(*run);
                 self.keys.insert((*run, message.key.clone()));
+                self.unseen.insert(*run);
                 self.tasks.extend(ended);
                 self.numbers += 1;
             }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use dacapo_core::{AttributeValue, Name, ParentClose, Seq, Timestamp};
 use dacapo_store::{
     AttemptWrite, Epoch, MessageNo, MessageRow, NewMessage, NewRun, NewTask, NodeNo, Rows, RunNo, RunRow, Shard,
-    Status, StoreError, Stuck, TaskNo, TaskRow, TimerKind, TimerRow, is_request,
+    Shards, Status, StoreError, Stuck, TaskNo, TaskRow, TimerKind, TimerRow, is_request,
 };
 
 use crate::changes::{Changes, Extent, NewRow, RunChange};
@@ -27,6 +27,8 @@ pub(crate) trait TaskNumbers {
 pub(crate) struct Overlay<'f> {
     facts: &'f Facts,
     node: &'f Node,
+    /// The shards that this node owns, as they were when the group began.
+    owned: Shards,
     tasks: &'f mut dyn TaskNumbers,
     pub(crate) changes: Changes,
     /// The rows that have to be read before the group can be applied.
@@ -57,10 +59,11 @@ fn incomplete<T>() -> Result<T> {
 }
 
 impl<'f> Overlay<'f> {
-    pub(crate) fn new(facts: &'f Facts, node: &'f Node, tasks: &'f mut dyn TaskNumbers) -> Self {
+    pub(crate) fn new(facts: &'f Facts, node: &'f Node, owned: Shards, tasks: &'f mut dyn TaskNumbers) -> Self {
         Self {
             facts,
             node,
+            owned,
             new_queues: BTreeSet::new(),
             tasks,
             changes: Changes::default(),
@@ -98,7 +101,7 @@ impl<'f> Overlay<'f> {
     /// Returns the number of a new run of a queue.
     fn run_number(&mut self, queue: &Name) -> Result<RunNo> {
         let number = self.number()?;
-        let shard = self.node.shard_of(queue, number as usize).unwrap_or_else(|| {
+        let shard = self.node.shard_of(&self.owned, queue, number as usize).unwrap_or_else(|| {
             self.new_queues.insert(queue.clone());
             Shard(0)
         });
@@ -215,6 +218,10 @@ impl<'f> Overlay<'f> {
 }
 
 impl Rows for Overlay<'_> {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo> {
         let no = self.run_number(&new.queue)?;
         let first_run_id = if new.first_run_id.is_empty() { &new.run_id } else { &new.first_run_id };
@@ -533,7 +540,9 @@ impl Rows for Overlay<'_> {
             }
             return Ok(true);
         }
-        let Some((number, external)) = self.task(attempt.task)?.map(|row| (row.attempt, row.external)) else {
+        let me = self.node.no();
+        let row = self.task(attempt.task)?.filter(|row| row.holder == Some(me));
+        let Some((number, external)) = row.map(|row| (row.attempt, row.external)) else {
             return Ok(false);
         };
         let before = self.changes.attempts.get(&attempt.task);

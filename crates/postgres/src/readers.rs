@@ -34,28 +34,50 @@ impl Readers {
         Self { address, idle: Mutex::new(ranks::STORE_READER, Vec::new()), is_read_only, closing }
     }
 
+    /// Runs the statements of a trip once, and returns the rows of each. If the connection is lost, it is not known whether they
+    /// were made.
+    pub(crate) fn run_once(&self, trip: &Trip<'_>) -> Result<Vec<Vec<Row>>, StoreError> {
+        let idle = self.idle.lock().pop();
+        let run = idle.map_or_else(|| self.connect(0), Ok).and_then(|mut link| {
+            let rows = link.run(trip)?;
+            Ok((link, rows))
+        });
+        run.map(|(link, rows)| self.keep(link, rows)).map_err(|failure| {
+            self.drop_idle();
+            failure.into_error()
+        })
+    }
+
+    /// Drops idle connections: when the server has ended they are of no use.
+    fn drop_idle(&self) {
+        let stale = std::mem::take(&mut *self.idle.lock());
+        drop(stale);
+    }
+
+    /// Keeps a connection for the next reader.
+    fn keep<R>(&self, link: Link, rows: R) -> R {
+        let mut idle = self.idle.lock();
+        if idle.len() < KEPT {
+            idle.push(link);
+        }
+        rows
+    }
+
     /// Runs the statements of a trip and returns the rows of each. Waits while the server is away.
     pub(crate) fn run(&self, trip: &Trip<'_>) -> Result<Vec<Vec<Row>>, StoreError> {
-        let mut pause = FIRST_PAUSE;
+        let (mut pause, mut too_late) = (FIRST_PAUSE, 0);
         loop {
-            let idle = self.idle.lock().pop();
-            let link = idle.map_or_else(|| self.connect(), Ok);
+            // A read that took too long has more time on a connection of its own.
+            let idle = if too_late == 0 { self.idle.lock().pop() } else { None };
+            let link = idle.map_or_else(|| self.connect(too_late), Ok);
             let read = link.and_then(|mut link| {
-                let rows = link.run(trip)?;
+                let rows = link.run(trip).inspect_err(|_| too_late += u32::from(link.is_late))?;
                 Ok((link, rows))
             });
             match read {
-                Ok((link, rows)) => {
-                    let mut idle = self.idle.lock();
-                    if idle.len() < KEPT {
-                        idle.push(link);
-                    }
-                    return Ok(rows);
-                }
+                Ok((link, rows)) => return Ok(self.keep(link, rows)),
                 Err(Failure::Disconnected(_) | Failure::Conflict(_)) if !self.closing.load(Ordering::Acquire) => {
-                    // Connections that were idle when the server ended are of no use.
-                    let stale = std::mem::take(&mut *self.idle.lock());
-                    drop(stale);
+                    self.drop_idle();
                     thread::sleep(pause);
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
@@ -64,8 +86,8 @@ impl Readers {
         }
     }
 
-    fn connect(&self) -> Result<Link, Failure> {
-        let mut link = Link::connect(&self.address)?;
+    fn connect(&self, too_late: u32) -> Result<Link, Failure> {
+        let mut link = Link::connect_patiently(&self.address, too_late)?;
         if self.is_read_only {
             link.script("SET default_transaction_read_only = on")?;
         }

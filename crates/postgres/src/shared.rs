@@ -1,36 +1,60 @@
 //! The store as several nodes share it.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::thread;
+use std::time::Duration;
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
-    CallAnswered, Group, News, NodeEvents, NodeNo, NodeRow, Nodes, Recipient, RunNo, RunRow, Shards, SharedStore,
-    StoreError, TaskRow, TimerRow,
+    CallAnswered, Group, Looked, News, NodeEvents, NodeNo, NodeRow, Nodes, Recipient, RunNo, RunRow, Shards,
+    SharedStore, StoreError, TaskNo, TaskRow, TimerRow,
 };
 
 use crate::PostgresStore;
 use crate::batch::GroupCommit;
 use crate::keeper::{Alarm, Keeper};
+use crate::membership::Membership;
 use crate::news::{self, Hears, Outbox};
 use crate::node::SeenNode;
 use crate::row::{get, run, task, timer};
-use crate::trip::values;
+use crate::trip::{Trip, values};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Tasks without a holder, or whose holder is gone.
-const CLAIM: &str = "WITH free AS MATERIALIZED (SELECT tasks.no, tasks.queue FROM tasks WHERE tasks.queue = $2 AND (tasks.holder IS NULL \
-     OR NOT EXISTS (SELECT FROM nodes WHERE nodes.no = tasks.holder AND nodes.alive)) ORDER BY tasks.no LIMIT $3 \
-     FOR UPDATE SKIP LOCKED) \
+/// Tasks without a holder. Those of a node that took them in the moment in which it was taken for dead are free for the next
+/// claim.
+const CLAIM: &str = "WITH released AS (UPDATE tasks SET holder = NULL FROM nodes WHERE tasks.holder = nodes.no AND NOT nodes.alive \
+     AND nodes.lease_until > clock_timestamp() - interval '1 hour'), \
+     free AS MATERIALIZED (SELECT found.no FROM unnest($2::text[], $3::bigint[]) AS wanted (queue, places) \
+     CROSS JOIN LATERAL (SELECT tasks.no FROM tasks WHERE tasks.queue = wanted.queue AND tasks.holder IS NULL \
+     AND tasks.no <> ALL($5) ORDER BY tasks.no LIMIT wanted.places FOR UPDATE SKIP LOCKED) AS found) \
      UPDATE tasks SET holder = $1 FROM free WHERE tasks.no = free.no \
-     AND EXISTS (SELECT FROM nodes WHERE nodes.no = $1 AND nodes.alive) RETURNING {columns}";
+     AND EXISTS (SELECT FROM nodes WHERE nodes.no = $1 AND nodes.process = $4 AND nodes.alive) RETURNING {columns}";
+/// A task that another transaction has locked is passed over, so that no two wait for each other; a later look finds it. The
+/// condition holds twice: another node may have taken a task since the statement began.
 const TASKS_IN: &str = "UPDATE tasks SET holder = $1 WHERE tasks.no IN (SELECT tasks.no FROM tasks WHERE tasks.no > $4 \
-     AND tasks.queue = ANY($3) AND (tasks.run & 1023) = ANY($2::bigint[]) AND (tasks.holder IS NULL OR tasks.holder = $1 \
-     OR NOT EXISTS (SELECT FROM nodes WHERE nodes.no = tasks.holder AND nodes.alive)) \
-     ORDER BY tasks.no LIMIT $5) RETURNING {columns}";
+     AND tasks.queue = ANY($3) AND (tasks.run & 1023) = ANY($2::bigint[]) AND {free} ORDER BY tasks.no LIMIT $5 \
+     FOR UPDATE SKIP LOCKED) \
+     AND {free} AND EXISTS (SELECT FROM nodes WHERE nodes.no = $1 AND nodes.process = $6 AND nodes.alive) \
+     RETURNING {columns}";
+const FREE: &str = "(tasks.holder IS NULL OR tasks.holder = $1 \
+     OR NOT EXISTS (SELECT FROM nodes WHERE nodes.no = tasks.holder AND nodes.alive))";
+const DECLINE: &str = "UPDATE tasks SET holder = NULL WHERE holder = $1 AND no = ANY($2)";
+/// One statement, because an idle node makes it every few seconds. A run whose start time has not come has nothing to do.
+const LOOK: &str = "SELECT DISTINCT 0::smallint, messages.run FROM messages JOIN runs ON runs.no = messages.run \
+     WHERE messages.taken IS NULL AND runs.status = 0 AND (messages.run & 1023) = ANY($2::bigint[]) \
+     AND (runs.turns > 0 OR runs.started <= (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint) \
+     UNION ALL SELECT (CASE WHEN runs.status = 0 THEN 1 ELSE 2 END)::smallint, wanted FROM unnest($3::bigint[]) AS wanted \
+     LEFT JOIN runs ON runs.no = wanted WHERE runs.no IS NULL OR runs.status <> 0 OR runs.stuck_cause IS NOT NULL \
+     UNION ALL SELECT 3::smallint, no FROM tasks WHERE holder = $1";
 const UNSEEN_IN: &str = "SELECT DISTINCT messages.run FROM messages JOIN runs ON runs.no = messages.run \
      WHERE messages.taken IS NULL AND runs.status = 0 AND (messages.run & 1023) = ANY($1::bigint[]) ORDER BY messages.run";
+
+/// The pause between two looks at whether the lease runs again.
+const LEASE_PAUSE: Duration = Duration::from_millis(10);
+/// For how many leases a node takes no task again that it has declined.
+const DECLINED: u32 = 3;
 
 /// The parts of a serving process beside its connections.
 pub(crate) struct Serving {
@@ -104,6 +128,7 @@ impl SharedStore for PostgresStore {
             alarm: alarm.clone(),
             pace: self.address.pace,
             renewed: None,
+            lenient_until: None,
         };
         keeper.renew(group)?;
         let others: Vec<NodeNo> = self.node.see(|view| view.nodes.iter().map(|node| node.row.no).collect());
@@ -139,6 +164,9 @@ impl SharedStore for PostgresStore {
     }
 
     fn clock(&self) -> Result<Timestamp> {
+        if let Some(time) = self.node.time() {
+            return Ok(time);
+        }
         let rows = self.rows("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint", values![])?;
         let micros: i64 = rows.first().map_or(Ok(0), |row| get(row, 0))?;
         Ok(Timestamp((micros as u64).saturating_mul(1_000)))
@@ -157,25 +185,66 @@ impl SharedStore for PostgresStore {
         self.serving.outbox.call(&to, request, answered);
     }
 
+    fn confirm_lease(&self) -> Result<()> {
+        while !self.node.has_lease() {
+            if self.closing.load(Ordering::Acquire) {
+                return Err(StoreError::Unavailable("the store is closed".to_owned()));
+            }
+            self.serving.alarm.ring();
+            thread::sleep(LEASE_PAUSE);
+        }
+        Ok(())
+    }
+
+    fn stop_serving(&self) -> Result<()> {
+        self.group()?.between(|batch| batch.between_groups(Membership::stop_serving))?;
+        self.serving.alarm.ring();
+        Ok(())
+    }
+
+    fn decline(&self, tasks: &[TaskNo]) -> Result<()> {
+        self.node.decline(tasks, self.address.pace.lease * DECLINED);
+        let tasks: Vec<i64> = tasks.iter().map(|task| task.0).collect();
+        self.rows(DECLINE, values![self.node.no().0, tasks]).map(drop)
+    }
+
     fn claim(&self, places: &[(Name, usize)]) -> Result<Vec<TaskRow>> {
         let sql = CLAIM.replace("{columns}", &task::columns());
-        let mut claimed = Vec::new();
-        for (queue, free) in places {
-            let rows = self.rows(sql.clone(), values![self.node.no().0, queue.as_str(), *free as i64])?;
-            for row in &rows {
-                claimed.push(task::read(row)?);
-            }
-        }
+        let (queues, free): (Vec<&str>, Vec<i64>) =
+            places.iter().map(|(queue, free)| (queue.as_str(), *free as i64)).unzip();
+        let mut trip = Trip::default();
+        trip.step(sql, values![self.node.no().0, queues, free, self.node.process(), self.node.declined()]);
+        // Not made again by itself: if the answer is lost, tasks may be this node's that it does not know.
+        let rows = self.readers.run_once(&trip)?.pop().unwrap_or_default();
+        let mut claimed: Vec<TaskRow> = rows.iter().map(task::read).collect::<Result<_>>()?;
+        claimed.sort_by_key(|task| task.no);
         Ok(claimed)
     }
 
     fn tasks_in(&self, shards: &Shards, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>> {
-        let sql = TASKS_IN.replace("{columns}", &task::columns());
+        let sql = TASKS_IN.replace("{free}", FREE).replace("{columns}", &task::columns());
         let queues: Vec<&str> = queues.iter().map(Name::as_str).collect();
-        let rows = self.rows(sql, values![self.node.no().0, low_bits(shards), queues, above, limit as i64])?;
+        let (me, process) = (self.node.no().0, self.node.process());
+        let rows = self.rows(sql, values![me, low_bits(shards), queues, above, limit as i64, process])?;
         let mut tasks: Vec<TaskRow> = rows.iter().map(task::read).collect::<Result<_>>()?;
         tasks.sort_by_key(|task| task.no);
         Ok(tasks)
+    }
+
+    fn look(&self, shards: &Shards, runs: &[RunNo]) -> Result<Looked> {
+        let runs: Vec<i64> = runs.iter().map(|run| run.0).collect();
+        let mut looked = Looked::default();
+        for row in self.rows(LOOK, values![self.node.no().0, low_bits(shards), runs])? {
+            let no = get(&row, 1)?;
+            match get::<i16>(&row, 0)? {
+                0 => looked.unseen.push(RunNo(no)),
+                1 => looked.stuck.push(RunNo(no)),
+                2 => looked.ended.push(RunNo(no)),
+                _ => looked.held.push(TaskNo(no)),
+            }
+        }
+        looked.unseen.sort();
+        Ok(looked)
     }
 
     fn unseen_in(&self, shards: &Shards) -> Result<Vec<RunNo>> {

@@ -90,7 +90,7 @@ fn fill(store: &SqliteStore) {
     let message = NewMessage { key: "update:1".into(), sent: at(6), job: b"an update".to_vec() };
     let Written::Sent(sent) = write(store, Write::Send { run: open, message, ended: None }) else { panic!("sent") };
     let taken = vec![(sent.no, "update:1".into(), Some(b"an answer".to_vec()))];
-    write(store, Write::Settle { run: open, epoch: Default::default(), messages: taken, tasks: Vec::new() });
+    write(store, Write::Settle { run: open, epoch: Default::default(), turn: 1, messages: taken, tasks: Vec::new() });
     let link = Parent { run: open, seq: Seq(2), close: ParentClose::Abandon };
     let child = start(store, NewRun { parent: Some(link), ..new_run("child") });
     let stuck = Stuck {

@@ -271,7 +271,7 @@ fn writes_of_every_kind(run: RunNo) -> Vec<Write> {
         Write::SetStuck { run, epoch, stuck: Some(stuck) },
         Write::SetStuck { run, epoch, stuck: None },
         turn(1),
-        Write::Settle { run, epoch, messages: Vec::new(), tasks: Vec::new() },
+        Write::Settle { run, epoch, turn: 2, messages: Vec::new(), tasks: Vec::new() },
         Write::CrashCounts(vec![CrashCount::Cleared(run)]),
         message("signal:2"),
         Write::Close { run, status: Status::Terminated, at: Timestamp::default(), failure },

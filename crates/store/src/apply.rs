@@ -33,9 +33,13 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
             {
                 return Err(Refused::NoSuchTask.into());
             }
-            send(rows, *run, message).map(Written::Sent)
+            let mut sent = send(rows, *run, message)?;
+            if sent.fresh && rows.is_shared() {
+                sent.unseen = rows.count_unseen(*run)?;
+            }
+            Ok(Written::Sent(sent))
         }
-        Write::Settle { run, epoch, messages, tasks } => settle(rows, *run, *epoch, messages, tasks),
+        Write::Settle { run, epoch, turn, messages, tasks } => settle(rows, *run, (*epoch, *turn), messages, tasks),
         Write::Forget { run, tasks, timers } => forget(rows, *run, tasks, timers),
         Write::Attempt(attempt) => note_attempt(rows, attempt),
         Write::SetStuck { run, epoch, stuck } => {
@@ -85,12 +89,15 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
 fn settle(
     rows: &mut impl Rows,
     run: RunNo,
-    epoch: Epoch,
+    (epoch, turn): (Epoch, u64),
     messages: &[(MessageNo, Name, Option<Vec<u8>>)],
     tasks: &[TaskNo],
 ) -> Result<Written> {
     let row = open_run(rows, run)?;
     fence(&row, epoch)?;
+    if row.turns != turn {
+        return Err(Refused::Fenced { turns: row.turns, epoch: row.epoch }.into());
+    }
     for (no, key, outcome) in messages {
         rows.take_message(*no, row.turns)?;
         if let Some(outcome) = outcome {

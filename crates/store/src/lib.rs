@@ -43,7 +43,7 @@ pub use error::StoreError;
 pub use group::{Batch, Done, Group, Writes};
 pub use memory::{MemoryCluster, MemoryNode, MemoryStore};
 pub use message::{MessageRow, NewMessage, is_request};
-pub use nodes::{CallAnswered, News, NodeEvents, NodeRow, Nodes, Recipient, SharedStore};
+pub use nodes::{CallAnswered, Looked, News, NodeEvents, NodeRow, Nodes, Recipient, SharedStore};
 pub use number::{Epoch, MessageNo, NodeNo, RunNo, Shard, TaskNo};
 pub use private::private_file;
 pub use reads::{ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, Store, Upkeep};

@@ -1,5 +1,6 @@
 //! The store in memory, for tests and for work that need not survive the process.
 
+mod members;
 mod node;
 mod node_reads;
 #[cfg(test)]

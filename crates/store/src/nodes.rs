@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use dacapo_core::{Name, Seq, Timestamp};
 
-use crate::{NodeNo, RunNo, RunRow, Shards, StoreError, TaskRow, TimerRow};
+use crate::{NodeNo, RunNo, RunRow, Shards, StoreError, TaskNo, TaskRow, TimerRow};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -44,15 +44,27 @@ pub trait SharedStore: Send + Sync {
     /// Tells the owner of a run, or the nodes that serve a queue. Never waits: news of the same kind may be told once
     /// for all.
     fn tell(&self, to: Recipient, news: News);
-    /// Calls a node, and hands its answer to `answered`. It fails if the node is gone before it has answered: then
-    /// it is not known whether the call was carried out.
+    /// Calls a node, and hands its answer to `answered`. If there is no such node it fails with [`Refused::NotOwner`], and the
+    /// call is not carried out. If the node is gone before it has answered, it is not known whether the call was.
+    ///
+    /// [`Refused::NotOwner`]: crate::Refused::NotOwner
     fn call(&self, to: Recipient, request: Vec<u8>, answered: CallAnswered);
+
+    /// Waits until the lease of this node runs, if it is over: meanwhile others may have taken its runs, and what it has of them
+    /// in memory may be outdated.
+    fn confirm_lease(&self) -> Result<()>;
+    /// Serves no queue from now on: the node gives all its shards to others that serve their queues, and gets none.
+    fn stop_serving(&self) -> Result<()>;
 
     /// Takes tasks that no node has, at most so many for each queue. They are this node's from now on.
     fn claim(&self, places: &[(Name, usize)]) -> Result<Vec<TaskRow>>;
+    /// Gives tasks back that this node cannot work at. For a while it takes none of them.
+    fn decline(&self, tasks: &[TaskNo]) -> Result<()>;
     /// Lists the tasks of runs in these shards that are this node's to work at: those of its queues that no other node
     /// has. Above this number, in the order of their numbers.
     fn tasks_in(&self, shards: &Shards, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>>;
+    /// Looks for what this node was not told: messages for runs in these shards, and the ends of these runs.
+    fn look(&self, shards: &Shards, runs: &[RunNo]) -> Result<Looked>;
     /// Lists open runs in these shards that have messages that no turn has taken.
     fn unseen_in(&self, shards: &Shards) -> Result<Vec<RunNo>>;
     /// Lists stuck runs in these shards.
@@ -61,6 +73,19 @@ pub trait SharedStore: Send + Sync {
     fn timers_of(&self, run: RunNo) -> Result<Vec<TimerRow>>;
     /// Lists the nodes, those that are gone left out.
     fn nodes(&self) -> Result<Vec<NodeRow>>;
+}
+
+/// The findings of a node that looks for what it was not told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Looked {
+    /// Open runs that have messages which no turn has taken, and whose start time has come.
+    pub unseen: Vec<RunNo>,
+    /// The runs that are closed or gone.
+    pub ended: Vec<RunNo>,
+    /// The runs that are stuck.
+    pub stuck: Vec<RunNo>,
+    /// The tasks that are this node's to work at. It may not know all of them: the answer to a claim may be lost.
+    pub held: Vec<TaskNo>,
 }
 
 /// The callback that gets the answer to a call.
@@ -99,7 +124,7 @@ pub trait NodeEvents: Send + Sync {
     fn gained(&self, shards: Shards);
     /// The node is about to give these shards to others. It begins no attempt of their runs any more, and returns the
     /// attempts that it goes on with.
-    fn giving(&self, shards: Shards) -> Vec<crate::TaskNo>;
+    fn giving(&self, shards: Shards) -> Vec<TaskNo>;
     /// The node owns these shards no longer. With `all`, other nodes took it for dead: nothing that it held is its own
     /// any more.
     fn lost(&self, shards: Shards, all: bool);

@@ -16,6 +16,11 @@ pub const SWEEP_BYTES: usize = 1 << 20;
 
 /// A transaction on the tables of a store. An error here fails the whole group.
 pub trait Rows {
+    /// Returns whether several nodes share the store.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Adds a run that has this many turns.
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo>;
     /// Adds a closed run that another store kept, under this number or the next free one. It has no parent here.
@@ -83,7 +88,7 @@ pub trait Rows {
     /// Sets how often the process died while an attempt of a task ran.
     fn set_task_crash_count(&mut self, task: TaskNo, crash_count: u32) -> Result<()>;
     /// Stores an attempt, unless the row has a later one ([`AttemptWrite::is_older_than`]). Returns whether the task
-    /// was there.
+    /// was there, and, where several nodes share the store, this node's to work at.
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool>;
 
     /// Adds a timer.

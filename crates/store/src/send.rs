@@ -10,8 +10,11 @@ type Result<T> = std::result::Result<T, StoreError>;
 pub(crate) fn send(rows: &mut impl Rows, run: RunNo, message: &NewMessage) -> Result<SentMessage> {
     let job = message.job.clone();
     match rows.insert_message(run, message, None)? {
-        Some(no) => Ok(SentMessage { run, no, job, fresh: true }),
-        None => Ok(SentMessage { run, no: rows.message_no(run, &message.key)?.unwrap_or_default(), job, fresh: false }),
+        Some(no) => Ok(SentMessage { run, no, job, fresh: true, unseen: 0 }),
+        None => {
+            let no = rows.message_no(run, &message.key)?.unwrap_or_default();
+            Ok(SentMessage { run, no, job, fresh: false, unseen: 0 })
+        }
     }
 }
 

@@ -61,6 +61,8 @@ pub(crate) fn admit(rows: &mut impl Rows, new: &NewRun, written: &mut TurnWritte
         let row = rows.run(no)?.ok_or(Refused::NoSuchRun)?;
         let replaces = new.conflict == IdConflict::TerminateExisting || new.reuse == IdReuse::TerminateIfRunning;
         return match new.conflict {
+            // This very start comes again, because its answer was lost: it must not end the run that it has started.
+            _ if replaces && row.run_id == new.run_id => Ok(Admitted::Existing(Box::new(row))),
             _ if replaces => {
                 let failure = Failure::new(FailureKind::Terminated, "another run took its workflow id");
                 end(rows, &row, Status::Terminated, new.started, &failure, written)?;

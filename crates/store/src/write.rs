@@ -30,6 +30,9 @@ pub enum Write {
         run: RunNo,
         /// The fence.
         epoch: Epoch,
+        /// The number of the run's next turn, which belongs to the fence: a node whose copy of the run another one has
+        /// overtaken cannot tell what came too late.
+        turn: u64,
         /// The messages: number, key, and the encoded outcome for callers that wait. Each counts as taken by the next
         /// turn.
         messages: Vec<(MessageNo, Name, Option<Vec<u8>>)>,
@@ -410,4 +413,7 @@ pub struct SentMessage {
     pub job: Vec<u8>,
     /// Whether this write stored it; otherwise an earlier write had.
     pub fresh: bool,
+    /// How many messages of the run no turn has taken, this one included, where several nodes share the store: the owner of the
+    /// run may not have been told of all. 0: they were not counted.
+    pub unseen: usize,
 }

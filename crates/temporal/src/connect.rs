@@ -119,6 +119,12 @@ fn settings(address: &Address, variables: Option<&HashMap<String, String>>) -> R
         ))
     };
     let profile = load_client_config_profile(options, variables).map_err(unusable)?;
+    if profile.tls.as_ref().is_some_and(|tls| tls.disable_host_verification) {
+        let problem = "TEMPORAL_TLS_DISABLE_HOST_VERIFICATION (`disable_host_verification` of the profile) is not supported: every \
+                       connection verifies the server. Unset it, and name the server's authority by TEMPORAL_TLS_SERVER_CA_CERT_PATH \
+                       and its name by TEMPORAL_TLS_SERVER_NAME";
+        return Err(invalid(problem.to_owned()));
+    }
     let namespace = address.namespace.clone().or_else(|| profile.namespace.clone());
     let mut connection = ConnectionOptions::try_from(profile).map_err(unusable)?;
     let asks_for_it = address.host.is_none() && connection.target.scheme() == "https";
@@ -243,6 +249,15 @@ mod tests {
         );
         let refused = connection("temporal:", &variables[..1]).unwrap_err().to_string();
         assert!(refused.contains("must be provided together"), "{refused}");
+    }
+
+    #[test]
+    fn connection_without_host_verification_is_refused_by_name() {
+        let name = "TEMPORAL_TLS_DISABLE_HOST_VERIFICATION";
+        let tls = ("TEMPORAL_TLS", "true");
+        let refused = connection("temporal:", &[tls, (name, "true")]).unwrap_err().to_string();
+        assert!(refused.contains(name) && refused.contains("TEMPORAL_TLS_SERVER_NAME"), "{refused}");
+        assert!(connection("temporal:", &[tls, (name, "false")]).is_ok());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use dacapo_core::{Name, Timestamp, Watch};
 use dacapo_worker::{
     AttemptHandle, DeadlockWatch, Entity, GiveUp, TurnHost, TurnPool, WatchedTurn, Worker, ZombieLimit,
 };
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 /// The reason why a program has to end.
 #[derive(Clone)]
@@ -24,8 +24,8 @@ pub(crate) struct ClusterHost {
     deadlocks: DeadlockWatch,
     began: Instant,
     began_at: Timestamp,
-    /// Told when the list of code that was asked to stop has changed.
-    changed: Notify,
+    /// Tells all that wait when the list of code that was asked to stop has changed.
+    changed: watch::Sender<()>,
     /// Why the program has to end, once it has to.
     ends: watch::Sender<Option<End>>,
     this: Weak<Self>,
@@ -39,7 +39,7 @@ impl ClusterHost {
             deadlocks,
             began: Instant::now(),
             began_at: wall_clock(),
-            changed: Notify::new(),
+            changed: watch::Sender::new(()),
             ends: watch::Sender::new(None),
             this: this.clone(),
         }))
@@ -57,19 +57,20 @@ impl ClusterHost {
         handle.on_end(move || {
             if let Some(host) = this.upgrade() {
                 of.finished(id, host.steady_now());
-                host.changed.notify_one();
+                host.changed.send_replace(());
             }
         });
-        self.changed.notify_one();
+        self.changed.send_replace(());
     }
 
     /// Looks at code that was asked to stop whenever its time has come, until there are too many zombies.
     pub(crate) async fn watch_zombies(&self, workers: &[Arc<Worker>]) {
+        let mut changed = self.changed.subscribe();
         loop {
             let next = workers.iter().filter_map(|worker| worker.next()).min();
             let pause = next.map(|at| at.since(self.steady_now()));
             tokio::select! {
-                () = self.changed.notified() => {}
+                _ = changed.changed() => {}
                 () = sleep(pause) => {}
             }
             let now = self.steady_now();
@@ -116,9 +117,10 @@ impl ClusterHost {
     /// Waits until all code that was asked to stop has ended, or the settings say to wait no longer.
     pub(crate) async fn wait_for_zombies(&self, workers: &[Arc<Worker>], since: Timestamp) {
         use dacapo_worker::ShutdownWait::Until;
+        let mut changed = self.changed.subscribe();
         while workers.iter().any(|worker| matches!(worker.wait(since, self.steady_now()), Until(_))) {
             tokio::select! {
-                () = self.changed.notified() => {}
+                _ = changed.changed() => {}
                 () = tokio::time::sleep(Duration::from_millis(100)) => {}
             }
         }
@@ -147,6 +149,36 @@ impl TurnHost for ClusterHost {
     }
 
     fn terminations_changed(&self, _: &Arc<Worker>) {
-        self.changed.notify_one();
+        self.changed.send_replace(());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, QueueValues};
+
+    use super::*;
+
+    /// There is one notice for each change, and the watch of the first queue took it.
+    #[tokio::test]
+    async fn zombie_of_one_queue_is_counted_while_others_watch_theirs() {
+        let host = ClusterHost::new(1, [("one".into(), 1), ("two".into(), 1)]).unwrap();
+        let values = QueueValues { max_zombie_count: 1, zombie_grace_period: Duration::ZERO, ..QueueValues::default() };
+        let worker = |queue: &'static str| Arc::new(Worker::new(queue.into(), values.clone(), [].into_iter()));
+        let (one, two) = (worker("one"), worker("two"));
+        for worker in [one, two.clone()] {
+            let watching = host.clone();
+            tokio::spawn(async move { watching.watch_zombies(&[worker]).await });
+        }
+        // Both wait now.
+        tokio::task::yield_now().await;
+        let ctx = ActivityCtx::with_token(ActivityInfo::default(), Arc::new(|_| {}), 1, None);
+        let attempt = Attempt::of_future(ctx, Box::pin(pending()), |_| {});
+        host.terminate(&two, Entity::activity(&ActivityInfo::default()), &attempt.handle(), "of the test");
+        let why = tokio::time::timeout(Duration::from_secs(60), host.ends()).await.unwrap();
+        assert!(why.contains("queue \"two\" has 1 zombies"), "{why}");
+        host.pool.close();
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use dacapo_client::{Error, Progress, Result, RunRef, Unplayable};
+use dacapo_client::{Description, Error, Progress, Result, RunRef, Unplayable};
 use dacapo_core::{Name, Transcript};
 use dacapo_worker::{QueueValues, Registry, Worker};
 use temporalio_common::worker::WorkerTaskTypes;
@@ -34,6 +34,8 @@ use crate::proto::history::{
 const QUEUE: Name = Name::from_static("replay");
 /// How long core may take to the next activation: it works on what it has in memory.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long core may take to end.
+const LAST_CALLS: Duration = Duration::from_secs(5);
 /// How many open runs are asked for at a time.
 const PAGE: usize = 100;
 
@@ -76,10 +78,8 @@ pub fn transcript_of(registry: &Registry, json: &str) -> Result<Transcript> {
 }
 
 fn nothing_to_play() -> Error {
-    Error::InvalidArgument(
-        "this history has no workflow task that could be replayed: export it when the run has played its first turn"
-            .to_owned(),
-    )
+    let why = "this history has no workflow task that could be replayed. Export it when a worker has played the run's first task";
+    Error::InvalidArgument(why.to_owned())
 }
 
 /// The open runs of some queues of a cluster.
@@ -109,7 +109,7 @@ impl OpenRuns {
                 let page = client.open_runs(queue, after, PAGE).await?;
                 for run in page.runs {
                     match client.fetch(&RunRef::exact(run.workflow_id.clone(), run.run_id.clone())).await {
-                        Ok(history) => found.extend(replayer.replay(history).await?),
+                        Ok(history) => found.extend(finding(run, replayer.replay(history).await)?),
                         // The list is a moment old: the run was deleted since.
                         Err(Error::NotFound { .. }) => continue,
                         Err(error) => return Err(error),
@@ -124,6 +124,14 @@ impl OpenRuns {
             }
         }
         Ok(found)
+    }
+}
+
+/// Returns what a check of a run has found. A history that cannot be replayed is a finding, so that other runs are checked all the same.
+fn finding(run: Description, replayed: Result<Option<Unplayable>>) -> Result<Option<Unplayable>> {
+    match replayed {
+        Err(Error::InvalidArgument(why)) => Ok(Some(Unplayable::new(run.workflow_id, run.run_id, run.workflow, why))),
+        replayed => replayed,
     }
 }
 
@@ -156,12 +164,12 @@ impl Replayer {
 
     /// Replays a history. Returns a report if the code cannot play it.
     async fn replay(&self, history: History) -> Result<Option<Unplayable>> {
-        let unreadable = |problem| {
-            Error::InvalidArgument(format!(
-                "this history cannot be replayed: {problem}. Pass what `temporal workflow show --output json` prints, whole"
-            ))
-        };
-        let begun = checked(&history).map_err(unreadable)?;
+        let begun = checked(&history)
+            .map_err(|problem| {
+                Error::InvalidArgument(format!(
+                    "this history cannot be replayed: {problem}. Export the whole history, by `temporal workflow show --output json`"
+                ))
+            })?;
         if !history.events.iter().any(|event| event.event_type() == EventType::WorkflowTaskStarted) {
             // Nothing was decided yet. Core would wait for more events.
             return Ok(None);
@@ -173,9 +181,15 @@ impl Replayer {
         let feed = futures::stream::iter([HistoryForReplay::new(history, workflow_id.clone())]);
         let core = init_replay_worker(ReplayWorkerInput::new(config()?, feed))
             .map_err(|error| Error::Refused(format!("a replay cannot be started: {error}")))?;
-        let outcome = self.play(&core).await?;
-        core.finalize_shutdown().await;
-        Ok(outcome.map(report))
+        let outcome = self.play(&core).await;
+        if outcome.is_err() {
+            core.initiate_shutdown();
+        }
+        let ended = tokio::time::timeout(LAST_CALLS, core.finalize_shutdown());
+        if ended.await.is_err() {
+            tracing::warn!(target: "dacapo", %workflow_id, "the replay of a history does not end");
+        }
+        Ok(outcome?.map(report))
     }
 
     /// Plays all activations of a history. Returns why they cannot be played.
@@ -374,6 +388,15 @@ mod tests {
         assert!(no_start.contains("its first event is not the start of a run"), "{no_start}");
         let no_task = problem(|events| events.truncate(2));
         assert!(no_task.contains("no workflow task that could be replayed"), "{no_task}");
+    }
+
+    #[test]
+    fn open_run_whose_history_cannot_be_replayed_is_a_finding_and_not_the_end_of_the_check() {
+        let run = || Description::new("order-1".into(), "run".into());
+        let broken = finding(run(), Err(Error::InvalidArgument("event 2 is missing".to_owned()))).unwrap().unwrap();
+        assert_eq!((broken.workflow_id.as_str(), broken.reason.as_str()), ("order-1", "event 2 is missing"));
+        assert_eq!(finding(run(), Ok(None)).unwrap(), None);
+        assert!(finding(run(), Err(Error::ShutDown)).is_err());
     }
 
     #[test]

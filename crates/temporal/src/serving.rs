@@ -107,11 +107,18 @@ impl ClusterWorkers {
             redact: options.redact,
             recorder: None,
         });
-        let mut queues = Vec::new();
+        let mut queues: Vec<ServedQueue> = Vec::new();
         for (queue, values) in &options.queues {
             let activities = options.registry.activities();
             let worker = Arc::new(Worker::new(queue.clone(), values.clone(), activities));
-            let core = Arc::new(core_worker(cluster, queue, values, &options, &runtime).await?);
+            let core = match core_worker(cluster, queue, values, &options, &runtime).await {
+                Ok(core) => Arc::new(core),
+                Err(error) => {
+                    end_unserved(&queues).await;
+                    host.pool.close();
+                    return Err(error);
+                }
+            };
             let turn_host: Arc<dyn TurnHost> = host.clone();
             let player = Arc::new(QueuePlayer::new(player_options.clone(), worker.clone(), turn_host));
             let activities = Arc::new(Activities {
@@ -260,6 +267,12 @@ impl Drop for ClusterWorkers {
         });
         self.stop_watching();
     }
+}
+
+/// Ends the workers of queues that nothing has been polled for: the server is told, and others may serve these queues.
+async fn end_unserved(queues: &[ServedQueue]) {
+    let ended = join_all(queues.iter().map(|queue| queue.core.worker().shutdown()));
+    let _ = tokio::time::timeout(LAST_CALLS, ended).await;
 }
 
 /// Waits until there is a reason why the program has to end, and takes no more tasks then. Attempts that run may end by themselves.

@@ -11,8 +11,16 @@ use std::time::Duration;
 /// A port that leads to a server.
 pub struct Proxy {
     port: u16,
-    open: Arc<Mutex<Vec<TcpStream>>>,
+    open: Arc<Mutex<Vec<Connection>>>,
+    loses_commits: Arc<AtomicBool>,
     is_shut: Arc<AtomicBool>,
+}
+
+/// A connection through a proxy.
+struct Connection {
+    streams: [TcpStream; 2],
+    /// Whether nothing is passed on any more, though both sides find their connection open.
+    is_silent: Arc<AtomicBool>,
 }
 
 /// A thread that cuts connections.
@@ -30,9 +38,11 @@ impl Proxy {
     pub fn to(server: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let port = listener.local_addr().expect("it is bound").port();
-        let open: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let open: Arc<Mutex<Vec<Connection>>> = Arc::default();
+        let loses_commits = Arc::new(AtomicBool::new(false));
         let is_shut = Arc::new(AtomicBool::new(false));
-        let (server, kept, refuses) = (server.to_owned(), open.clone(), is_shut.clone());
+        let refuses = is_shut.clone();
+        let (server, kept, loses) = (server.to_owned(), open.clone(), loses_commits.clone());
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 if refuses.load(Ordering::SeqCst) {
@@ -40,12 +50,14 @@ impl Proxy {
                 }
                 let Ok(server) = TcpStream::connect(&server) else { continue };
                 let mut open = kept.lock().expect("no thread panics with it");
-                for (from, to) in [(&client, &server), (&server, &client)] {
+                let is_silent = Arc::new(AtomicBool::new(false));
+                for (from, to, answers) in [(&client, &server, false), (&server, &client, true)] {
                     let (from, to) =
                         (from.try_clone().expect("a socket has a copy"), to.try_clone().expect("a socket has a copy"));
-                    thread::spawn(move || pass(from, to));
+                    let (silent, loses) = (is_silent.clone(), loses.clone());
+                    thread::spawn(move || pass(from, to, &silent, |bytes| answers && is_lost(&loses, bytes)));
                 }
-                open.extend([client, server]);
+                open.push(Connection { streams: [client, server], is_silent });
                 drop(open);
                 if refuses.load(Ordering::SeqCst) {
                     // It was shut meanwhile.
@@ -53,7 +65,22 @@ impl Proxy {
                 }
             }
         });
-        Self { port, open, is_shut }
+        Self { port, open, loses_commits, is_shut }
+    }
+
+    /// Passes nothing on any more over the connections that are open now, and leaves them open. New connections are passed on.
+    ///
+    /// # Panics
+    /// If a thread has.
+    pub fn fall_silent(&self) {
+        for connection in self.open.lock().expect("no thread panics with it").iter() {
+            connection.is_silent.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Loses the answers of commits from now on, or no longer. A connection that has lost one falls silent.
+    pub fn lose_commits(&self, loses: bool) {
+        self.loses_commits.store(loses, Ordering::Relaxed);
     }
 
     /// Cuts all connections now.
@@ -118,16 +145,26 @@ impl Cutting {
     }
 }
 
-fn cut(open: &Mutex<Vec<TcpStream>>) {
-    for stream in open.lock().expect("no thread panics with it").drain(..) {
-        let _ = stream.shutdown(Shutdown::Both);
+fn cut(open: &Mutex<Vec<Connection>>) {
+    for connection in open.lock().expect("no thread panics with it").drain(..) {
+        for stream in connection.streams {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
     }
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream) {
+/// Whether these bytes of a server tell of a commit whose answer is to be lost.
+fn is_lost(loses: &AtomicBool, bytes: &[u8]) -> bool {
+    loses.load(Ordering::Relaxed) && bytes.windows(7).any(|window| window == b"COMMIT\0")
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, is_silent: &AtomicBool, is_lost: impl Fn(&[u8]) -> bool) {
     let mut buffer = [0; 1 << 16];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
-        if to.write_all(&buffer[..count]).is_err() {
+        if is_lost(&buffer[..count]) {
+            is_silent.store(true, Ordering::Relaxed);
+        }
+        if !is_silent.load(Ordering::Relaxed) && to.write_all(&buffer[..count]).is_err() {
             break;
         }
     }

@@ -117,6 +117,11 @@ impl SimulatedNodes {
         self.nodes.get_mut(name).expect("the node runs").news = news;
     }
 
+    /// Holds back what a node's commits lead to in its memory, as if the thread that committed were slow, or lets it go on.
+    pub fn hold_answers(&self, name: &'static str, holds: bool) {
+        allow_blocking(|| self.nodes[name].store.hold_answers(holds));
+    }
+
     /// Returns the engine of a node.
     pub fn engine(&self, name: &'static str) -> &Engine {
         &self.nodes[name].engine

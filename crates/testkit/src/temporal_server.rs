@@ -130,6 +130,18 @@ impl TemporalServer {
         name
     }
 
+    /// Gives a namespace a search attribute of each other kind: `rooms`, `price`, `sold`, `built` and `tags`.
+    ///
+    /// # Panics
+    /// The server refuses.
+    pub fn add_attributes(&self, namespace: &str) {
+        let kinds =
+            [("rooms", "Int"), ("price", "Double"), ("sold", "Bool"), ("built", "Datetime"), ("tags", "KeywordList")];
+        let kinds = kinds.iter().flat_map(|(name, kind)| ["--name", name, "--type", kind]);
+        let create = ["operator", "search-attribute", "create", "--namespace", namespace];
+        self.tool(&create.into_iter().chain(kinds).collect::<Vec<&str>>());
+    }
+
     /// Runs a command of Temporal's tool against the server, and returns what it prints.
     ///
     /// # Panics

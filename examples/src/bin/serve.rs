@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use dacapo::prelude::*;
-use dacapo_examples::{counter, entity, fan_out, saga};
+use dacapo_examples::{busy, counter, entity, fan_out, saga};
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -10,6 +10,7 @@ async fn main() -> Result<()> {
         .await?
         .serve((
             counter::counter,
+            (busy::busy, busy::one),
             entity::Account::run,
             (fan_out::count_all, fan_out::count),
             (saga::trip, saga::book, saga::give_back),

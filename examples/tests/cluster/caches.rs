@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dacapo::prelude::*;
 
-use crate::{Namespace, wait, within};
+use crate::{Namespace, described, wait, within};
 
 const ADD: Signal<u64> = Signal::new("add");
 const SUM: dacapo::Query<(), u64> = dacapo::Query::new("sum");
@@ -14,22 +14,15 @@ async fn double(n: u64) -> Result<u64, Failure> {
     Ok(n * 2)
 }
 
-/// How often the workflow below was begun: by its first play and by each replay.
-static PLAYS: AtomicU64 = AtomicU64::new(0);
-
-#[workflow]
-async fn doubles_in_a_storm(ctx: Ctx) -> Result<u64, Failure> {
-    PLAYS.fetch_add(1, Ordering::SeqCst);
-    doubles_ten(ctx).await
-}
-
-#[workflow]
-async fn doubles(ctx: Ctx) -> Result<u64, Failure> {
-    doubles_ten(ctx).await
-}
+/// How often the workflow below was begun in each case: by its first play and by each replay.
+static PLAYS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+const STORM: usize = 2;
+const RUNS: u64 = 3;
 
 /// Doubles ten numbers, by activities and side effects in turns.
-async fn doubles_ten(ctx: Ctx) -> Result<u64, Failure> {
+#[workflow]
+async fn doubles(ctx: Ctx, case: usize) -> Result<u64, Failure> {
+    PLAYS[case].fetch_add(1, Ordering::SeqCst);
     let total = ctx.cell(0_u64);
     let sum = total.clone();
     ctx.on_query(SUM, move |()| Ok(sum.read(|total| *total)));
@@ -45,20 +38,36 @@ async fn doubles_ten(ctx: Ctx) -> Result<u64, Failure> {
     Ok(total.read(|total| *total))
 }
 
+/// Serves and starts three runs.
+async fn started(opened: Dacapo, case: usize) -> (App, Vec<Handle<u64>>) {
+    let app = opened.double_play(false).serve((doubles, double)).await.unwrap();
+    let mut runs = Vec::new();
+    for id in 0..RUNS {
+        runs.push(app.start(doubles, case).id(format!("run-{id}")).await.unwrap());
+    }
+    (app, runs)
+}
+
 async fn with_cache_of(size: usize) {
     let namespace = Namespace::new();
-    let app = namespace.open().await.settings(|app| app.cache_size(size)).serve((doubles, double)).await.unwrap();
-    let mut runs = Vec::new();
-    for id in 0..3 {
-        runs.push(app.start(doubles, ()).id(format!("run-{id}")).await.unwrap());
-    }
+    let (app, runs) = started(namespace.open().await.settings(|app| app.cache_size(size)), size).await;
     for n in 1..=10 {
         for run in &runs {
             run.signal(ADD, n).await.unwrap();
         }
+        if n == 5 {
+            wait("they leave memory while they wait", async || (app.runs_in_memory() <= size).then_some(())).await;
+            for run in &runs {
+                assert!(run.describe().await.unwrap().status.is_open());
+            }
+        }
     }
     for run in &runs {
         assert_eq!(within("it ends", run.result()).await, Ok(110));
+    }
+    let plays = PLAYS[size].load(Ordering::SeqCst);
+    assert!(plays > RUNS, "they were played again: {plays} plays");
+    for run in &runs {
         assert_eq!(within("it answers", run.query(SUM, ())).await, Ok(110));
     }
     wait("they leave memory", async || (app.runs_in_memory() <= size).then_some(())).await;
@@ -76,10 +85,9 @@ async fn three_runs_with_room_for_one_in_memory_end_with_their_results() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn run_that_is_evicted_all_the_time_ends_with_its_result() {
+async fn runs_that_are_evicted_all_the_time_end_with_their_results() {
     let namespace = Namespace::new();
-    let app = namespace.open().await.double_play(false).serve((doubles_in_a_storm, double)).await.unwrap();
-    let run = app.start(doubles_in_a_storm, ()).await.unwrap();
+    let (app, runs) = started(namespace.open().await, STORM).await;
     let storm = tokio::spawn({
         let app = app.clone();
         async move {
@@ -92,12 +100,19 @@ async fn run_that_is_evicted_all_the_time_ends_with_its_result() {
         }
     });
     for n in 1..=10 {
-        run.signal(ADD, n).await.unwrap();
+        for run in &runs {
+            run.signal(ADD, n).await.unwrap();
+            // Each signal comes to a run that may have left memory.
+            described("it goes on", run, |run| run.turns > n).await;
+        }
     }
-    assert_eq!(within("it ends", run.result()).await, Ok(110));
+    for run in &runs {
+        assert_eq!(within("it ends", run.result()).await, Ok(110));
+    }
     storm.abort();
     assert!(storm.await.unwrap_err().is_cancelled());
-    assert!(PLAYS.load(Ordering::SeqCst) > 1, "it has left memory and was played again");
+    let plays = PLAYS[STORM].load(Ordering::SeqCst);
+    assert!(plays >= 5 * RUNS, "they have left memory and were played again: {plays} plays");
     app.shutdown().await;
 }
 

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use dacapo::prelude::*;
+use dacapo_examples::busy::{AWAIT, busy};
 use dacapo_examples::fan_out::{Work, count_all};
 
 use crate::{Namespace, wait, within};
@@ -34,6 +35,33 @@ impl Drop for Process {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// The workers are killed while a local activity and a side effect run, a timer runs and an update is open.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_whose_workers_are_killed_amid_work_of_all_kinds_ends_with_its_result() {
+    let namespace = Namespace::new();
+    let client = Dacapo::connect(&namespace.url).await.unwrap();
+    let run = client.start(busy, 3).id("busy").await.unwrap();
+    let updating = tokio::spawn({
+        let run = run.clone();
+        async move { run.update(AWAIT, 10).accepted().await }
+    });
+    let worker = Process::start(&namespace.url);
+    let update = within("it is accepted", updating).await.unwrap().unwrap();
+    drop(worker);
+    let count = |kind: &str| namespace.event_types("busy").iter().filter(|event| *event == kind).count();
+    for kill in 1..=2 {
+        let worker = Process::start(&namespace.url);
+        // A short timer goes before each piece of work.
+        wait("it goes on", async || (count("TIMER_FIRED") >= kill).then_some(())).await;
+        drop(worker);
+        assert!(run.describe().await.unwrap().status.is_open(), "kill {kill} comes when there is work left");
+    }
+    let _last = Process::start(&namespace.url);
+    assert_eq!(within("it ends", run.result()).await, Ok(6));
+    assert_eq!(within("it is answered", update.answer()).await, Ok(16));
+    assert_eq!(count("MARKER_RECORDED"), 6, "each result is recorded once");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -121,6 +121,64 @@ async fn patched_code_plays_old_runs_on_the_old_path_and_new_ones_on_the_new() {
     app.shutdown().await;
 }
 
+mod first_patched {
+    use super::*;
+
+    #[workflow]
+    pub(super) async fn parcel(ctx: Ctx) -> Result<String, Failure> {
+        let done = if ctx.patched("ship") { ctx.call(ship, ()).await? } else { ctx.call(charge, ()).await? };
+        ctx.next_signal(GO).await?;
+        Ok(done)
+    }
+}
+
+mod then_deprecated {
+    use super::*;
+
+    #[workflow]
+    pub(super) async fn parcel(ctx: Ctx) -> Result<String, Failure> {
+        ctx.deprecate_patch("ship");
+        let done = ctx.call(ship, ()).await?;
+        ctx.next_signal(GO).await?;
+        Ok(done)
+    }
+}
+
+mod at_last_without_the_patch {
+    use super::*;
+
+    #[workflow]
+    pub(super) async fn parcel(ctx: Ctx) -> Result<String, Failure> {
+        let done = ctx.call(ship, ()).await?;
+        ctx.next_signal(GO).await?;
+        Ok(done)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn patch_that_is_deprecated_plays_runs_of_the_patch_and_can_then_be_removed() {
+    let namespace = Namespace::new();
+    let app = namespace.serve((first_patched::parcel, charge, ship)).await;
+    let patched = app.start(first_patched::parcel, ()).id("patched").await.unwrap();
+    described("it has shipped", &patched, |run| run.turns == 2).await;
+    app.shutdown().await;
+    let app = namespace.serve((then_deprecated::parcel, charge, ship)).await;
+    let deprecated = app.start(then_deprecated::parcel, ()).id("deprecated").await.unwrap();
+    described("it has shipped", &deprecated, |run| run.turns == 2).await;
+    let patched = app.handle(then_deprecated::parcel, "patched");
+    patched.signal(GO, ()).await.unwrap();
+    assert_eq!(within("it ends", patched.result()).await.as_deref(), Ok("shipped"));
+    app.shutdown().await;
+    let app = namespace.serve((at_last_without_the_patch::parcel, charge, ship)).await;
+    let deprecated = app.handle(at_last_without_the_patch::parcel, "deprecated");
+    deprecated.signal(GO, ()).await.unwrap();
+    assert_eq!(within("it ends", deprecated.result()).await.as_deref(), Ok("shipped"));
+    let history = |id| namespace.tool(&["workflow", "show", "--workflow-id", id, "--output", "json"]);
+    let refused = dacapo::temporal::replay(at_last_without_the_patch::parcel, &history("patched")).unwrap_err();
+    assert!(refused.to_string().contains("ship"), "a patch is not removed before it was deprecated: {refused}");
+    app.shutdown().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn history_that_temporals_tool_prints_is_replayed_by_one_line() {
     let namespace = Namespace::new();

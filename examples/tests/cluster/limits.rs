@@ -33,16 +33,19 @@ async fn thousand_local_activities_with_pauses_are_joined() {
     assert_eq!(within("it ends", run.result()).await, Ok((0..1_000).sum()));
     let timers = namespace.event_types("all").iter().filter(|event| *event == "TIMER_STARTED").count();
     assert_eq!(timers, 1_000, "the pauses are timers of the run");
+    let history = namespace.tool(&["workflow", "show", "--workflow-id", "all", "--output", "json"]);
+    dacapo::temporal::replay(a_thousand, &history).unwrap();
     app.shutdown().await;
 }
 
+/// Whether the workflow below goes on, in each case.
+static MAY_GO_ON: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+
+/// Blocks its thread until the test lets it go on.
 #[workflow]
-async fn blocks(_ctx: Ctx) -> Result<(), Failure> {
-    static GOES_ON: AtomicBool = AtomicBool::new(true);
-    if GOES_ON.swap(false, Ordering::SeqCst) {
-        loop {
-            std::thread::park();
-        }
+async fn blocks(_ctx: Ctx, case: usize) -> Result<(), Failure> {
+    while !MAY_GO_ON[case].load(Ordering::SeqCst) {
+        std::thread::park_timeout(millis(10));
     }
     Ok(())
 }
@@ -53,19 +56,37 @@ async fn healthy(ctx: Ctx, n: u64) -> Result<u64, Failure> {
     Ok(n)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn run_that_blocks_its_thread_is_stuck_and_others_go_on() {
-    let namespace = Namespace::new();
-    let timeout = |queue: QueueSettings| queue.workflow_deadlock_timeout(secs(3));
-    let opened = namespace.open().await.settings(|app| app.every_queue(timeout));
+/// Starts a run that blocks its thread.
+async fn blocked(namespace: &Namespace, case: usize, deadlock_timeout: std::time::Duration) -> (App, Handle<()>) {
+    let timeout = |queue: QueueSettings| queue.workflow_deadlock_timeout(deadlock_timeout);
+    let opened = namespace.open().await.settings(|app| app.every_queue(timeout).turn_threads(2));
     let app = opened.double_play(false).serve((blocks, healthy)).await.unwrap();
-    let blocked = app.start(blocks, ()).await.unwrap();
+    let blocked = app.start(blocks, case).await.unwrap();
+    (app, blocked)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_go_on_beside_one_that_blocks_its_thread() {
+    let namespace = Namespace::new();
+    let (app, blocked) = blocked(&namespace, 0, 2 * crate::LIMIT).await;
     for n in 0..5 {
         assert_eq!(within("it goes on", app.start(healthy, n).await.unwrap().result()).await, Ok(n));
     }
+    assert_eq!(app.turn_threads().1, 0, "its thread was not given up");
+    assert!(blocked.describe().await.unwrap().status.is_open());
+    MAY_GO_ON[0].store(true, Ordering::SeqCst);
+    assert_eq!(within("it ends", blocked.result()).await, Ok(()));
+    app.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_blocks_its_thread_is_stuck() {
+    let namespace = Namespace::new();
+    let (app, blocked) = blocked(&namespace, 1, secs(3)).await;
     let stuck = described("it is stuck", &blocked, |run| run.stuck.is_some()).await.stuck.unwrap();
     assert_eq!(stuck.cause, StuckCause::Deadlock, "{}", stuck.reason);
     assert_eq!(app.turn_threads().1, 1, "one thread is lost to it");
+    assert_eq!(within("it goes on", app.start(healthy, 7).await.unwrap().result()).await, Ok(7));
     blocked.terminate("it never ends").await.unwrap();
     app.stop().await;
 }

@@ -3,9 +3,12 @@
 
 mod caches;
 mod commands;
+mod containment;
 mod crashes;
 mod deploys;
+mod fields;
 mod limits;
+mod local_work;
 mod moving;
 mod refusals;
 mod security;

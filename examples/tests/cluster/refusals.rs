@@ -4,7 +4,7 @@ use dacapo::core::{PolicySpec, Workflow};
 use dacapo::prelude::*;
 use dacapo::{CancelType, ClientError, Error, Feature, Filter, Pins, Promise, StuckCause, WorkflowDef};
 
-use crate::{Namespace, described, within};
+use crate::{Namespace, described, wait, within};
 
 const WORD: Promise<String> = Promise::new("word");
 const GO: Signal<()> = Signal::new("go");
@@ -36,6 +36,10 @@ async fn with_cache_of(size: usize) {
     };
     assert_eq!(open, "word");
     run.resolve(WORD, "first".to_owned()).await.unwrap();
+    if size == 0 {
+        wait("it leaves memory", async || (app.runs_in_memory() == 0).then_some(())).await;
+        assert!(run.describe().await.unwrap().status.is_open());
+    }
     let refused = run.resolve(WORD, "second".to_owned()).await.unwrap_err();
     assert_eq!(refused, Error::Client(ClientError::AlreadyResolved("word".into())));
     run.signal(GO, ()).await.unwrap();
@@ -63,6 +67,37 @@ async fn promise_that_the_workflow_has_dropped_is_not_found() {
     run.signal(GO, ()).await.unwrap();
     assert_eq!(within("it ends", run.result()).await, Ok(true));
     app.shutdown().await;
+}
+
+/// Ends while a promise is open.
+#[workflow]
+async fn ends_with_a_promise(ctx: Ctx) -> Result<(), Failure> {
+    // Not dropped: that would cancel it.
+    std::mem::forget(ctx.promise(WORD));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn resolution_that_comes_with_the_task_in_which_its_promise_is_opened_and_the_run_ends_is_refused() {
+    let namespace = Namespace::new();
+    let client = Dacapo::connect(&namespace.url).await.unwrap();
+    for id in 0.. {
+        let run = client.start(ends_with_a_promise, ()).id(format!("run-{id}")).await.unwrap();
+        let resolving = tokio::spawn({
+            let run = run.clone();
+            async move { run.resolve(WORD, "too late".to_owned()).await }
+        });
+        // sleep: the server has to have it before a worker takes the first task. Where it has not, another run is tried.
+        tokio::time::sleep(millis(300)).await;
+        let app = namespace.serve(ends_with_a_promise).await;
+        assert_eq!(within("it ends", run.result()).await, Ok(()));
+        let refused = within("it is refused", resolving).await.unwrap().unwrap_err();
+        app.shutdown().await;
+        if matches!(refused, Error::Client(ClientError::PromiseNotFound { .. })) {
+            break;
+        }
+        assert!(id < 5, "{refused}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use dacapo::Query;
 use dacapo::prelude::*;
 
 use crate::{Namespace, described, within};
@@ -85,6 +86,45 @@ async fn run_that_the_tool_resets_is_played_from_there() {
     assert_eq!(within("it ends", again.result()).await, Ok(42));
     let story = again.history().await.unwrap().to_text();
     assert!(story.contains("the run was reset"), "{story}");
+    app.shutdown().await;
+}
+
+const DRAWN: Query<(), Vec<u64>> = Query::new("drawn");
+
+/// Draws a random number at its start and one after each of two signals.
+#[workflow]
+async fn draws(ctx: Ctx) -> Result<Vec<u64>, Failure> {
+    let drawn = ctx.cell(vec![ctx.random_u64()]);
+    let asked = drawn.clone();
+    ctx.on_query(DRAWN, move |()| Ok(asked.read(Clone::clone)));
+    for _ in 0..2 {
+        ctx.next_signal(ADD).await?;
+        let number = ctx.random_u64();
+        drawn.update(|drawn| drawn.push(number));
+    }
+    Ok(drawn.read(Clone::clone))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_the_tool_resets_draws_other_numbers_from_there() {
+    let namespace = Namespace::new();
+    let app = namespace.serve(draws).await;
+    let run = app.start(draws, ()).id("run").await.unwrap();
+    described("it waits", &run, |run| run.turns == 1).await;
+    run.signal(ADD, 4).await.unwrap();
+    described("it has drawn again", &run, |run| run.turns == 2).await;
+    let before = within("it answers", run.query(DRAWN, ())).await.unwrap();
+    let last_task =
+        namespace.events("run").iter().rposition(|event| event["eventType"] == "EVENT_TYPE_WORKFLOW_TASK_COMPLETED");
+    let event_id = (last_task.unwrap() + 1).to_string();
+    namespace.tool(&["workflow", "reset", "--workflow-id", "run", "--event-id", &event_id, "--reason", "once more"]);
+    let again = run.latest();
+    again.signal(ADD, 34).await.unwrap();
+    let drawn = within("it ends", again.result()).await.unwrap();
+    assert_eq!((before.len(), drawn.len(), drawn[0]), (2, 3, before[0]), "what came before the reset is kept");
+    assert_ne!(drawn[1], before[1]);
+    // A replay draws the same.
+    assert_eq!(within("it answers", again.query(DRAWN, ())).await, Ok(drawn));
     app.shutdown().await;
 }
 

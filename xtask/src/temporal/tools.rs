@@ -22,8 +22,8 @@ pub(crate) struct Tools {
 impl Tools {
     /// Finds the tools, or installs those that are missing.
     pub(crate) fn get(root: &Path) -> Result<Self> {
-        let temporal = on_path("temporal", &["--version"]);
-        let python = on_path("python3", &["-c", &HAS_SDK.replace("{}", SDK)]);
+        let temporal = on_path("temporal", &["--version"], is_version_of_tests);
+        let python = on_path("python3", &["-c", &HAS_SDK.replace("{}", SDK)], |_| true);
         let missing = [(&temporal, TEMPORAL), (&python, SDK)];
         let missing: Vec<&str> =
             missing.iter().filter(|(found, _)| found.is_none()).map(|(_, package)| *package).collect();
@@ -38,11 +38,17 @@ impl Tools {
     }
 }
 
-/// Returns the name of a program on PATH, if these arguments make it succeed.
-fn on_path(name: &str, arguments: &[&str]) -> Option<PathBuf> {
-    let tried =
-        Command::new(name).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    tried.is_ok_and(|status| status.success()).then(|| PathBuf::from(name))
+/// Returns the name of a program on PATH, if these arguments make it succeed and print what is wanted.
+fn on_path(name: &str, arguments: &[&str], is_wanted: impl Fn(&str) -> bool) -> Option<PathBuf> {
+    let tried = Command::new(name).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let is_wanted = tried.status.success() && is_wanted(&String::from_utf8_lossy(&tried.stdout));
+    is_wanted.then(|| PathBuf::from(name))
+}
+
+/// Whether `temporal --version` printed this: the tests were written for one version of the server, and others behave otherwise.
+fn is_version_of_tests(printed: &str) -> bool {
+    let version = TEMPORAL.rsplit("==").next().unwrap_or_default();
+    printed.split_whitespace().any(|word| word == version)
 }
 
 /// Installs packages into a folder, unless they are there.
@@ -96,8 +102,16 @@ mod tests {
 
     #[test]
     fn program_is_found_on_path_where_it_runs() {
-        assert_eq!(on_path("sh", &["-c", "true"]), Some("sh".into()));
-        assert_eq!(on_path("sh", &["-c", "false"]), None);
-        assert_eq!(on_path("no-such-program", &[]), None);
+        assert_eq!(on_path("sh", &["-c", "true"], |_| true), Some("sh".into()));
+        assert_eq!(on_path("sh", &["-c", "false"], |_| true), None);
+        assert_eq!(on_path("sh", &["-c", "echo 7"], |printed| printed == "8\n"), None);
+        assert_eq!(on_path("no-such-program", &[], |_| true), None);
+    }
+
+    #[test]
+    fn server_of_another_version_on_path_is_not_used() {
+        assert!(is_version_of_tests("temporal version 1.9.1 (Server 1.32.0, UI 2.54.1)\n"));
+        assert!(!is_version_of_tests("temporal version 1.9.10 (Server 1.33.0, UI 2.54.1)\n"));
+        assert!(!is_version_of_tests("temporal version 1.1.0 (Server 1.25.0, UI 2.30.3)\n"));
     }
 }

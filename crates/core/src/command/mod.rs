@@ -2,6 +2,7 @@
 
 mod operations;
 mod outcomes;
+mod shared;
 mod target;
 
 pub use operations::{
@@ -13,6 +14,7 @@ pub use target::{Operation, Target};
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
@@ -42,7 +44,7 @@ pub struct Command {
 pub enum CommandKind {
     /// Schedule an activity on a task queue.
     #[n(0)]
-    Activity(#[n(0)] Box<ScheduleActivity>),
+    Activity(#[cbor(n(0), with = "shared")] Arc<ScheduleActivity>),
     /// Run an activity in the process that plays the workflow, before the next turn.
     #[n(1)]
     LocalActivity(#[n(0)] Box<ScheduleLocalActivity>),

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ impl Ctx {
     pub fn activity_args(&self, activity: impl Into<Name>, input: Vec<Payload>) -> Activity {
         let activity = activity.into();
         let op = self.schedule(Operation::Activity, activity.clone(), Location::caller(), |seq, id| {
-            CommandKind::Activity(Box::new(ScheduleActivity {
+            CommandKind::Activity(Arc::new(ScheduleActivity {
                 seq,
                 id,
                 activity,
@@ -89,7 +90,7 @@ impl Activity {
     #[track_caller]
     fn change(mut self, change: impl FnOnce(&mut ScheduleActivity)) -> Self {
         self.op.set(Location::caller(), |command| match command {
-            CommandKind::Activity(activity) => change(activity),
+            CommandKind::Activity(activity) => change(Arc::make_mut(activity)),
             _ => unreachable!("the command of an activity"),
         });
         self

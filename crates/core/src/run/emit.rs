@@ -1,6 +1,7 @@
 //! Emitting: the one place where commands are decided, sealed and matched.
 
 use std::panic::Location;
+use std::sync::Arc;
 
 use super::matcher::{Bound, Comparison, Matcher};
 use super::slot::{SlotId, What};
@@ -211,6 +212,7 @@ impl State {
         };
         match &mut self.commands[position].kind {
             CommandKind::Activity(c) => {
+                let c = Arc::make_mut(c);
                 own_queue(&mut c.queue);
                 c.retry.get_or_insert_with(Retry::exponential);
             }

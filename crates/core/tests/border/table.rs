@@ -1,6 +1,7 @@
 //! Every job and every command of Temporal's protocol, built from our types, against the table in `docs/border.md`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::{
@@ -198,7 +199,7 @@ fn child() -> CommandKind {
 }
 
 fn activity() -> CommandKind {
-    CommandKind::Activity(Box::new(ScheduleActivity {
+    CommandKind::Activity(Arc::new(ScheduleActivity {
         seq: Seq(3),
         id: OperationId::of(7, Seq(3)),
         activity: name("type"),

@@ -150,6 +150,7 @@ fn meaning(kind: &CommandKind) -> CommandKind {
     let mut kind = kind.clone();
     match &mut kind {
         CommandKind::Activity(c) => {
+            let c = std::sync::Arc::make_mut(c);
             (c.queue, c.retry, c.summary) = (None, None, None);
             (c.timeouts, c.cancel, c.priority) = (Timeouts::default(), CancelType::default(), Priority::default());
             c.headers.clear();

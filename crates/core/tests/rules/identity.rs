@@ -463,7 +463,7 @@ fn input_is_compared_by_digest_where_both_sides_have_one_of_the_same_key() {
         let [of_state, of_activity] = &mut transcript.turns[0].commands[..] else { panic!("two commands") };
         match (&mut of_state.kind, &mut of_activity.kind) {
             (CommandKind::State(c), CommandKind::Activity(activity)) => {
-                (c.value, activity.input) = (Some(state), vec![input]);
+                (c.value, std::sync::Arc::make_mut(activity).input) = (Some(state), vec![input]);
             }
             other => panic!("{other:?}"),
         }

@@ -57,10 +57,9 @@ pub(crate) fn histories(page: &mut Page) {
             }}] }}"#
         )
     };
-    let (cut, started) = (
-        start(""),
-        start(r#", "workflowId": "order-42", "taskQueue": { "name": "orders" }, "originalExecutionRunId": "run-1""#),
-    );
+    let cut = start("");
+    let whole = r#", "workflowId": "order-42", "taskQueue": { "name": "orders" }, "originalExecutionRunId": "run-7""#;
+    let started = start(whole);
     for (cause, history) in [
         ("replay a text that is no JSON", "Dear Ada"),
         ("replay JSON that is no history", r#"{ "greeting": "Dear Ada" }"#),

@@ -3,6 +3,7 @@
 mod children;
 mod dacapo_workflows;
 mod labels;
+mod nexus;
 mod python;
 mod python_workers;
 

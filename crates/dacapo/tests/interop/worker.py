@@ -18,6 +18,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 import tenant
 from orders import Order, Receipt, told
+from quotes import Deliver, QuotesHandler
 
 CITY = SearchAttributeKey.for_keyword("city")
 OF_DACAPO: dict[str, Any] = {
@@ -197,8 +198,9 @@ async def main(address: str, namespace: str, option: Optional[str] = None) -> No
     worker = Worker(
         await Client.connect(address, namespace=namespace, data_converter=converter),
         task_queue="python",
-        workflows=[Buy, BuyInVain, Tally, Fail, Label, Overhear, Unlabel, Parent],
+        workflows=[Buy, BuyInVain, Tally, Fail, Label, Overhear, Unlabel, Parent, Deliver],
         activities=[price, refuse, give_back, name_tenant],
+        nexus_service_handlers=[QuotesHandler()],
         interceptors=[tenant.OfWorker()],
         workflow_runner=UnsandboxedWorkflowRunner(),
     )

@@ -81,7 +81,7 @@ pub(crate) fn read_task(shared: &Shared, row: &TaskRow, origins: &mut Origins) -
     Ok(Some(Task {
         no: row.no,
         info,
-        command: Arc::new((**command).clone()),
+        command: command.clone(),
         has_input: true,
         origin: (row.turn, row.position),
         scheduled: record.now,

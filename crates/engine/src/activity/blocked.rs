@@ -16,9 +16,13 @@ use crate::writes::submit;
 
 /// Logs that no worker here serves the type of an activity, and marks its run as stuck. The run's own code has not failed.
 pub(crate) fn report_unserved(shared: &Arc<Shared>, run: RunNo, task: &Task) {
-    let reason = unserved(shared, task);
-    shared.stuck_log.report(&task.info.name, "", &reason, shared.now());
-    mark_stuck(shared, run, task.info.epoch, reason, None);
+    log_unserved(shared, task);
+    mark_stuck(shared, run, task.info.epoch, unserved(shared, task), None);
+}
+
+/// Logs that no worker here serves the type of an activity.
+pub(crate) fn log_unserved(shared: &Shared, task: &Task) {
+    shared.stuck_log.report(&task.info.name, "", &unserved(shared, task), shared.now());
 }
 
 /// Logs, once for each queue, that a run or one of its activities waits in a task queue that no worker here serves, and

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dacapo_core::{CommandKind, Payload, TimeoutKind};
-use dacapo_store::{Doing, RunNo, StoreError};
+use dacapo_store::{Doing, News, Recipient, RunNo, StoreError};
 use dacapo_worker::{Activity, ActivityCtx, Attempt};
 
 use crate::activity::blocked;
@@ -39,6 +39,9 @@ pub(crate) fn dispatch(shared: &Arc<Shared>) {
 
 fn start_attempt(shared: &Arc<Shared>, run: RunNo, task: Task) {
     let Some(activity) = shared.options.registry.find_activity(&task.command.activity).cloned() else {
+        if shared.nodes().is_some_and(|nodes| nodes.others_serve(task.queue())) {
+            return decline(shared, run, &task);
+        }
         shared.tasks.set_unserved(run, task.command.seq);
         return blocked::report_unserved(shared, run, &task);
     };
@@ -63,6 +66,20 @@ fn start_attempt(shared: &Arc<Shared>, run: RunNo, task: Task) {
         }
     };
     shared.host.perform(Work::new(WorkKind::Attempt, Some(run), None, work));
+}
+
+/// Gives a task back whose type is not served here, as during a rolling deploy: another node that serves its queue may serve it.
+fn decline(shared: &Arc<Shared>, run: RunNo, task: &Task) {
+    drop(shared.tasks.remove(run, task.command.seq));
+    blocked::log_unserved(shared, task);
+    let (no, queue) = (task.no, task.queue().clone());
+    shared.later(WorkKind::Write, Some(run), move |shared| {
+        let Some(nodes) = shared.nodes() else { return };
+        match nodes.decline(&[no]) {
+            Ok(()) => nodes.tell(Recipient::Serving(queue), News::Tasks),
+            Err(error) => tracing::error!(%run, %error, "a task cannot be given back"),
+        }
+    });
 }
 
 fn start_with_input(shared: &Arc<Shared>, run: RunNo, task: &Task, activity: &Activity, input: Vec<Payload>) {

@@ -1,6 +1,8 @@
 //! The task queue where several nodes work at the tasks of a store: tasks that leave with their runs, and places for tasks that
 //! no node has.
 
+use std::collections::BTreeSet;
+
 use dacapo_core::Name;
 use dacapo_store::{RunNo, TaskNo};
 
@@ -42,6 +44,15 @@ impl TaskQueue {
         let state = &mut *self.0.lock();
         let keys: Vec<Key> = state.tasks.keys().copied().collect();
         keys.into_iter().filter_map(|key| state.remove(key)).collect()
+    }
+
+    /// Returns those of the tasks that the store has as this node's which are not in memory, and were not at the last look.
+    pub(crate) fn unknown_again(&self, held: Vec<TaskNo>) -> Vec<TaskNo> {
+        let state = &mut *self.0.lock();
+        let known: BTreeSet<TaskNo> = state.tasks.values().map(|task| task.no).collect();
+        let unknown: BTreeSet<TaskNo> = held.into_iter().filter(|task| !known.contains(task)).collect();
+        let before = std::mem::replace(&mut state.unknown, unknown);
+        state.unknown.intersection(&before).copied().collect()
     }
 
     /// The queues with places for which no task is ready, each with their number.

@@ -32,6 +32,8 @@ pub(crate) struct TaskTable {
     pub(crate) delayed: usize,
     /// The number of quarantined tasks.
     pub(crate) quarantined: usize,
+    /// Tasks that the store had as this node's at the last look, and that were not in memory.
+    pub(crate) unknown: BTreeSet<TaskNo>,
     /// Whether there may be more tasks in the store that no node has.
     pub(crate) has_more: bool,
 }

@@ -56,7 +56,7 @@ pub(crate) fn task_timed_out(shared: &Arc<Shared>, row: TimerRow, seq: Seq, kind
     }
 }
 
-/// Handles the timeout of an activity in a queue that is not served here: no worker has taken it in time. Returns
+/// Handles the timeout of an activity that this process does not have: no worker has taken it in time. Returns
 /// whether there is such an activity.
 fn task_elsewhere_timed_out(shared: &Arc<Shared>, run: RunNo, seq: Seq, kind: TimeoutKind) -> Result<bool, StoreError> {
     let rows = shared.store().tasks_of(run)?;
@@ -65,8 +65,13 @@ fn task_elsewhere_timed_out(shared: &Arc<Shared>, run: RunNo, seq: Seq, kind: Ti
     };
     // An attempt that another node makes has begun.
     let is_elsewhere = |row: &&dacapo_store::TaskRow| {
-        let is_waiting = !held(row) && !shared.workers.serve(&row.queue);
-        row.seq == seq && (is_waiting || held(row) && kind == TimeoutKind::ScheduleToClose)
+        // One in a queue that is served here may have been offered to all nodes.
+        let is_waiting = match shared.nodes() {
+            Some(_) => row.holder.is_none() && row.external.is_none(),
+            None => !shared.workers.serve(&row.queue),
+        };
+        let has_begun = held(row) || row.attempt > 1;
+        row.seq == seq && (is_waiting || held(row)) && (kind == TimeoutKind::ScheduleToClose || !has_begun)
     };
     let Some(row) = rows.iter().find(is_elsewhere) else { return Ok(false) };
     let Some(task) = read_task(shared, row, &mut Origins::default())? else { return Ok(false) };

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use dacapo_client::Error;
 use dacapo_core::{Cancelled, Failure, Job, Name, Payload, Resolution, RetryState};
-use dacapo_store::{NewMessage, Refused, RunRow, StoreError, Write, Written};
+use dacapo_store::{NewMessage, News, NodeNo, Recipient, Refused, RunRow, StoreError, Write, Written};
 use dacapo_worker::{CompletionToken, TokenError};
 use tokio::sync::oneshot;
 
+use crate::activity::adopt::{Origins, adopt, read_task};
 use crate::activity::cancel::cancel_task;
 use crate::activity::dispatch::dispatch;
 use crate::activity::end::retry_at;
@@ -25,10 +26,30 @@ use crate::names::check_name;
 use crate::read::RunId;
 use crate::shared::Shared;
 
-/// A pending activity and its run.
+/// A pending activity, its run, and the node that works at it.
 struct PendingTask {
     row: RunRow,
     task: Task,
+    place: Place,
+}
+
+/// The node that works at an activity, where several nodes share the store.
+#[derive(Clone, Copy)]
+enum Place {
+    /// This process.
+    Here,
+    /// Another node.
+    At(NodeNo),
+    /// No node has taken it yet.
+    Nowhere,
+}
+
+/// The outcome of a report of progress.
+pub(crate) enum Heard {
+    /// It is noted. The reason why the attempt is no longer wanted, if it is not.
+    Here(Option<Cancelled>),
+    /// This node is to be called instead: it waits for the attempt.
+    At(NodeNo),
 }
 
 impl Engine {
@@ -36,37 +57,16 @@ impl Engine {
     /// activity; the retry policy decides about a failure, like about that of an attempt that ran here. A result that
     /// comes after a timeout of the attempt was due is refused.
     pub async fn complete(&self, token: &str, result: Result<Payload, Failure>) -> Result<(), Error> {
-        let token: CompletionToken = parse(token)?;
-        check_result(&self.shared, "the result of an activity", &result)?;
-        let (row, ending) = self
-            .blocking(WorkKind::Write, move |shared| {
-                let PendingTask { row, task } = of_token(shared, &token)?;
-                let ending = end(shared, &row, &task, result);
-                Ok((row, (ending, token.activity_id)))
-            })
-            .await?;
-        let (ending, activity_id) = ending;
-        match ending {
-            Ending::Ended(ended) => ended.wait().await,
-            Ending::Retried(told) => match told.await {
-                Ok(Err(StoreError::Refused(_))) => Err(no_such_activity(&row, &activity_id)),
-                Ok(written) => Ok(written?),
-                Err(_) => Err(Error::ShutDown),
-            },
-        }
+        complete_here(self, token, result).await?.map_or(Ok(()), |_| Err(elsewhere()))
     }
 
     /// Reports the progress of the attempt of a completion token, which extends its heartbeat timeout. Returns the
     /// reason why the attempt is no longer wanted, if it is not.
     pub async fn heartbeat(&self, token: &str, details: Payload) -> Result<Option<Cancelled>, Error> {
-        let token: CompletionToken = parse(token)?;
-        check_size(&self.shared, "what an attempt reports", &details)?;
-        self.blocking(WorkKind::Read, move |shared| {
-            let PendingTask { row, task } = of_token(shared, &token)?;
-            heartbeat(shared, (row.no, task.command.seq, token.attempt), details);
-            Ok(task.cancelled.map(|reason| Cancelled { reason }))
-        })
-        .await
+        match heartbeat_here(self, token, details).await? {
+            Heard::Here(cancelled) => Ok(cancelled),
+            Heard::At(_) => Err(elsewhere()),
+        }
     }
 
     /// Completes a pending activity from outside. Returns when the result is durable. An attempt that runs is given up,
@@ -81,16 +81,68 @@ impl Engine {
         check_result(&self.shared, "the result of an activity", &result)?;
         let of = of.clone();
         let ended = self.blocking(WorkKind::Write, move |shared| {
-            let row = open_row(shared, &of)?;
-            let task = shared.tasks.find(row.no, &activity_id).ok_or_else(|| no_such_activity(&row, &activity_id))?;
-            Ok(Ended::begin(shared, &row, &task, result, RetryState::NonRetryableFailure))
+            let pending = find(shared, open_row(shared, &of)?, &activity_id)?;
+            Ok(Ended::begin(shared, &pending, result, RetryState::NonRetryableFailure))
         });
         ended.await?.wait().await
     }
 }
 
+/// Completes the attempt of a completion token like [`Engine::complete`]. Returns the node that is to be called instead, if
+/// the attempt failed and another node makes the next one.
+pub(crate) async fn complete_here(
+    engine: &Engine,
+    token: &str,
+    result: Result<Payload, Failure>,
+) -> Result<Option<NodeNo>, Error> {
+    let token: CompletionToken = parse(token)?;
+    check_result(&engine.shared, "the result of an activity", &result)?;
+    let (row, ending, activity_id) = engine
+        .blocking(WorkKind::Write, move |shared| {
+            let pending = of_token(shared, &token)?;
+            let ending = end(shared, &pending, result)?;
+            Ok((pending.row, ending, token.activity_id))
+        })
+        .await?;
+    match ending {
+        Ending::Ended(ended) => ended.wait().await.map(|()| None),
+        Ending::Retried(told) => match told.await {
+            Ok(Err(StoreError::Refused(_))) => Err(no_such_activity(&row, &activity_id)),
+            Ok(written) => Ok(written.map(|()| None)?),
+            Err(_) => Err(Error::ShutDown),
+        },
+        Ending::At(node) => Ok(Some(node)),
+    }
+}
+
+/// Reports the progress of the attempt of a completion token like [`Engine::heartbeat`], if it is this node that waits for
+/// the attempt.
+pub(crate) async fn heartbeat_here(engine: &Engine, token: &str, details: Payload) -> Result<Heard, Error> {
+    let token: CompletionToken = parse(token)?;
+    check_size(&engine.shared, "what an attempt reports", &details)?;
+    engine
+        .blocking(WorkKind::Read, move |shared| {
+            let PendingTask { row, task, place } = of_token(shared, &token)?;
+            match place {
+                Place::Here => heartbeat(shared, (row.no, task.command.seq, token.attempt), details),
+                Place::At(node) => return Ok(Heard::At(node)),
+                Place::Nowhere => return Err(nowhere()),
+            }
+            Ok(Heard::Here(task.cancelled.map(|reason| Cancelled { reason })))
+        })
+        .await
+}
+
 fn no_such_activity(row: &RunRow, activity_id: &Name) -> Error {
     Error::ActivityNotFound { workflow_id: row.workflow_id.clone(), activity_id: activity_id.clone() }
+}
+
+fn elsewhere() -> Error {
+    Error::Unavailable("another node works at the activity: call through the client of an app".to_owned())
+}
+
+fn nowhere() -> Error {
+    Error::Unavailable("no node works at the activity at this moment: call again".to_owned())
 }
 
 fn parse(token: &str) -> Result<CompletionToken, Error> {
@@ -98,18 +150,46 @@ fn parse(token: &str) -> Result<CompletionToken, Error> {
 }
 
 /// Finds the task whose attempt a token names, if that is still the last attempt and has not timed out.
-fn of_token(shared: &Shared, token: &CompletionToken) -> Result<PendingTask, Error> {
+fn of_token(shared: &Arc<Shared>, token: &CompletionToken) -> Result<PendingTask, Error> {
     let CompletionToken { workflow_id, run_id, activity_id, attempt } = token;
     let row = open_row(shared, &RunId { workflow_id: workflow_id.clone(), run_id: Some(run_id.clone()) })?;
-    let task = shared.tasks.find(row.no, activity_id).ok_or_else(|| no_such_activity(&row, activity_id))?;
+    let pending = find(shared, row, activity_id)?;
     let (workflow_id, activity_id) = (workflow_id.clone(), activity_id.clone());
-    if task.attempt != *attempt {
-        return Err(Error::StaleToken { workflow_id, activity_id, attempt: *attempt, current: task.attempt });
+    if pending.task.attempt != *attempt {
+        return Err(Error::StaleToken { workflow_id, activity_id, attempt: *attempt, current: pending.task.attempt });
     }
-    if task.overdue(shared.host.steady_now()).is_some() {
+    if pending.task.overdue(shared.host.steady_now()).is_some() {
         return Err(Error::AttemptTimedOut { workflow_id, activity_id, attempt: *attempt });
     }
-    Ok(PendingTask { row, task })
+    Ok(pending)
+}
+
+/// Finds a pending activity of a run: in memory, or, where another node may work at it, in the store.
+fn find(shared: &Arc<Shared>, row: RunRow, activity_id: &Name) -> Result<PendingTask, Error> {
+    let here = |row: &RunRow| shared.tasks.find(row.no, activity_id);
+    if let Some(task) = here(&row) {
+        return Ok(PendingTask { row, task, place: Place::Here });
+    }
+    let Some(nodes) = shared.nodes() else { return Err(no_such_activity(&row, activity_id)) };
+    let mut origins = Origins::default();
+    for stored in shared.store().tasks_of(row.no)? {
+        let Some(task) = read_task(shared, &stored, &mut origins)? else { continue };
+        if *task.command.id.to_string() != **activity_id {
+            continue;
+        }
+        let place = match stored.holder {
+            Some(node) if node == nodes.node() => {
+                // It may have been taken over a moment ago.
+                adopt(shared, &stored, &mut origins)?;
+                Place::Here
+            }
+            Some(node) => Place::At(node),
+            None => Place::Nowhere,
+        };
+        let task = here(&row).unwrap_or(task);
+        return Ok(PendingTask { row, task, place });
+    }
+    Err(no_such_activity(&row, activity_id))
 }
 
 /// The end of an attempt, on its way to the store.
@@ -118,19 +198,26 @@ enum Ending {
     Ended(Box<Ended>),
     /// Another attempt follows.
     Retried(oneshot::Receiver<Result<(), StoreError>>),
+    /// Another attempt follows, which this node makes: it is to be called instead.
+    At(NodeNo),
 }
 
-fn end(shared: &Arc<Shared>, row: &RunRow, task: &Task, result: Result<Payload, Failure>) -> Ending {
+fn end(shared: &Arc<Shared>, pending: &PendingTask, result: Result<Payload, Failure>) -> Result<Ending, Error> {
+    let PendingTask { row, task, place } = pending;
+    let ended = |result, retry| Ending::Ended(Box::new(Ended::begin(shared, pending, result, retry)));
     let failure = match result {
-        Ok(result) => {
-            return Ending::Ended(Box::new(Ended::begin(shared, row, task, Ok(result), RetryState::Unspecified)));
-        }
+        Ok(result) => return Ok(ended(Ok(result), RetryState::Unspecified)),
         Err(failure) => failure,
     };
     let at = match task.next_after(&failure, shared.clock()) {
-        AfterFailure::End(why) => return Ending::Ended(Box::new(Ended::begin(shared, row, task, Err(failure), why))),
+        AfterFailure::End(why) => return Ok(ended(Err(failure), why)),
         AfterFailure::Retry(at) => at,
     };
+    match place {
+        Place::Here => {}
+        Place::At(node) => return Ok(Ending::At(*node)),
+        Place::Nowhere => return Err(nowhere()),
+    }
     let (tell, told) = oneshot::channel();
     let (run, seq) = (row.no, task.command.seq);
     match shared.tasks.fail_external_attempt((run, seq, task.attempt), failure, at) {
@@ -145,7 +232,7 @@ fn end(shared: &Arc<Shared>, row: &RunRow, task: &Task, result: Result<Payload, 
         // The attempt is over already, and the next one is about to begin.
         None => drop(tell.send(Ok(()))),
     }
-    Ending::Retried(told)
+    Ok(Ending::Retried(told))
 }
 
 /// The result that completes an activity from outside, on its way to the store.
@@ -158,8 +245,7 @@ struct Ended {
 impl Ended {
     fn begin(
         shared: &Arc<Shared>,
-        row: &RunRow,
-        task: &Task,
+        PendingTask { row, task, place }: &PendingTask,
         result: Result<Payload, Failure>,
         retry: RetryState,
     ) -> Self {
@@ -169,7 +255,11 @@ impl Ended {
         let job = encode(Job::Resolve { seq, resolution, retried: task.retried() });
         let message = NewMessage { key: format!("task:{}", seq.0).into(), sent: shared.now(), job };
         let (run, send) = (row.no, Write::Send { run: row.no, message, ended: Some(task.no) });
-        let answered = write_then(shared, send, move |shared| cancel_task(shared, run, seq, false));
+        let place = *place;
+        let answered = write_then(shared, send, move |shared| match (place, shared.nodes()) {
+            (Place::At(node), Some(nodes)) => nodes.tell(Recipient::Node(node), News::Cancelled(run, seq)),
+            _ => cancel_task(shared, run, seq, false),
+        });
         Self { row: row.clone(), task: task.clone(), answered }
     }
 

@@ -10,7 +10,7 @@ use dacapo_core::{
     Terms, Timestamp, Turn, from_stored,
 };
 use dacapo_store::{
-    CrashCount, Doing, IdConflict, NewRun, Refused, RunNo, RunRow, StartedRun, StoreError, StuckCause, TimerRow,
+    CrashCount, Doing, IdConflict, NewRun, News, Refused, RunNo, RunRow, StartedRun, StoreError, StuckCause, TimerRow,
     TurnOf, TurnWritten, Write, Written,
 };
 use dacapo_sync::{Mutex, ranks};
@@ -22,6 +22,7 @@ use crate::engine::Engine;
 use crate::host::{Work, WorkKind};
 use crate::lifecycle::shutdown::write_before_shutdown;
 use crate::names::check_name;
+use crate::nodes::hand_over::drop_run;
 use crate::report::stuck_reason::StuckReason;
 use crate::run::cached_run::{CachedRun, PlayState, Playable};
 use crate::run::info::RunInfo;
@@ -302,6 +303,16 @@ fn begin(
 ) {
     let (cached, is_ours, is_new) = claim(shared, written.run);
     cached.is_played_by(shared.workers.of(&playable.info.name.queue));
+    // In this order: a thread that gives the run's shard away later finds the entry.
+    if !shared.owns(written.run) {
+        drop_run(shared, &cached);
+        return shared.later(WorkKind::Read, Some(written.run), move |shared| {
+            let run = written.run;
+            committed_beside(shared, run, playable, committing, written);
+            shared.tell_owner(run, News::Stored(run));
+            tell();
+        });
+    }
     match (is_ours, is_new) {
         (true, true) => {
             committed(shared, &cached, playable, committing, written);
@@ -376,6 +387,7 @@ fn begin_alone(shared: &Arc<Shared>, started: StartedRun, why: Alone, workflow_i
             let count = Write::CrashCounts(vec![CrashCount::Run { run, crash_count: 1, stuck: None }]);
             write_before_shutdown(shared, move |_| Some(count), move |shared, _| begin_started(shared, &started));
         }
+        Alone::Stuck(..) if !shared.owns(run) => begin_started(shared, &started),
         Alone::Stuck(reason, stuck_play) => shared.later(WorkKind::Write, Some(run), move |shared| {
             let (cached, is_ours, _) = claim(shared, run);
             let row = |(due, kind): &(_, _)| TimerRow { due: *due, run, kind: *kind };

@@ -1,5 +1,7 @@
 //! Turn records as the events that all backends share.
 
+use std::sync::Arc;
+
 use dacapo_client::{EventKind, HistoryEvent, OperationKind, OperationStart, RunRef, Status};
 use dacapo_core::{
     Command, CommandKind, Failure, Job, Name, Outcome, Payload, Resolution, Retried, Seq, StartOutcome, Target,
@@ -56,6 +58,7 @@ fn resolved(seq: Seq, resolution: Resolution, retried: Option<Box<Retried>>) -> 
 fn event_of_command(command: Command) -> Option<EventKind> {
     Some(match command.kind {
         CommandKind::Activity(activity) => {
+            let activity = Arc::unwrap_or_clone(activity);
             begun(activity.seq, OperationKind::Activity, activity.activity, activity.input, activity.summary)
         }
         CommandKind::LocalActivity(activity) => {

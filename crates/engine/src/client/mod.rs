@@ -15,13 +15,14 @@ use dacapo_core::{Failure, Inspection, Payload, Signal, Update};
 use std::future::Future;
 use std::path::PathBuf;
 
+use crate::api::external_completion::{Heard, complete_here, heartbeat_here};
 use crate::api::start::NewStart;
 use crate::engine::Engine;
 use crate::host::WorkKind;
 use crate::nodes;
 use crate::read::{Reader, RunId};
 use crate::run::waiters::WaitFor;
-use routing::{routed, run_of_token};
+use routing::{at_node, routed, run_of_token};
 pub use store_client::StoreClient;
 
 /// Awaits a call of the engine as the answer of a client.
@@ -156,7 +157,12 @@ impl Client for Engine {
             return Box::pin(async move { Engine::complete(&engine, &token, result).await });
         };
         let call = (token.clone(), result.clone());
-        let here = move |engine: Engine, _| async move { Engine::complete(&engine, &token, result).await };
+        let here = move |engine: Engine, _| async move {
+            match complete_here(&engine, &token, result.clone()).await? {
+                Some(node) => at_node(&engine, node, &ClientCall::Complete(token, result)).await,
+                None => Ok(()),
+            }
+        };
         routed(self, run, move |_| ClientCall::Complete(call.0.clone(), call.1.clone()), here)
     }
 
@@ -169,7 +175,10 @@ impl Client for Engine {
         };
         let call = (token.clone(), details.clone());
         let here = move |engine: Engine, _| async move {
-            Ok(Engine::heartbeat(&engine, &token, details).await?.map(|cancelled| cancelled.reason))
+            match heartbeat_here(&engine, &token, details.clone()).await? {
+                Heard::At(node) => at_node(&engine, node, &ClientCall::Heartbeat(token, details)).await,
+                Heard::Here(cancelled) => Ok(cancelled.map(|cancelled| cancelled.reason)),
+            }
         };
         routed(self, run, move |_| ClientCall::Heartbeat(call.0.clone(), call.1.clone()), here)
     }

@@ -40,6 +40,7 @@ pub(crate) fn begin(shared: &Arc<Shared>, waiter: Option<oneshot::Sender<Shutdow
         return shared.shutdown.break_off(began, shared.halted.reason().and_then(store_error));
     }
     flush_deferred(shared);
+    hand_over(shared);
     for worker in shared.workers.all() {
         for (at, step) in drain.steps(worker) {
             shared.arm_in(at.since(began.0), Due::Drain(step));
@@ -78,6 +79,21 @@ fn flush_deferred(shared: &Arc<Shared>) {
             wake(shared, &cached, &mut state);
         }
     }
+}
+
+/// Has other nodes play the runs of this one from now on. Its attempts that run may end here.
+fn hand_over(shared: &Arc<Shared>) {
+    if shared.nodes().is_none() {
+        return;
+    }
+    // The shutdown does not wait for it, because the store may be away: closing it hands over, too.
+    shared.later(WorkKind::Write, None, |shared| {
+        if let Some(nodes) = shared.nodes().filter(|_| !shared.halted.is_halted())
+            && let Err(error) = nodes.stop_serving()
+        {
+            tracing::debug!(%error, "runs are handed over when the process has ended");
+        }
+    });
 }
 
 /// Takes a step of the shutdown that is due.

@@ -39,6 +39,9 @@ pub(crate) fn called(shared: &Arc<Shared>, request: &[u8], answer: Box<dyn FnOnc
 /// Refuses a call for a run that this process owns no longer.
 fn check_owner(shared: &Weak<Shared>, call: &ClientCall) -> Result<(), Error> {
     let (Some(shared), Some(run)) = (shared.upgrade(), call.run()) else { return Ok(()) };
+    if let Some(nodes) = shared.nodes() {
+        nodes.confirm_lease()?;
+    }
     let row = shared.store().find(&run.workflow_id, run.run_id.as_deref())?;
     let is_elsewhere = row.is_some_and(|row| row.status.is_open() && !shared.owns(row.no));
     if is_elsewhere { Err(moved()) } else { Ok(()) }

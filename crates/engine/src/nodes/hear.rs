@@ -1,17 +1,23 @@
 //! News from other nodes, and looking for what was not told.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dacapo_store::{News, NodeNo, Recipient, RunNo, Shards, SharedStore, StoreError, TimerRow};
+use dacapo_core::Seq;
+use dacapo_store::{News, NodeNo, Recipient, RunNo, Shards, SharedStore, StoreError, TaskNo};
 
-use crate::activity::cancel::cancel_task;
+use crate::activity::adopt::{Origins, adopt};
+use crate::activity::cancel::{cancel_task, give_up_tasks};
+use crate::activity::dispatch::dispatch;
 use crate::host::WorkKind;
+use crate::lifecycle::shutdown;
 use crate::nodes::claim::claim;
 use crate::read::outcome::{closed_run, outcome_of};
 use crate::run::cached_run::PlayState;
 use crate::run::deliver::wake;
 use crate::run::forget::forget;
 use crate::shared::Shared;
+use crate::timer::read_timers;
 use crate::turn::effects::close_other;
 
 /// Hears news of another node.
@@ -21,11 +27,25 @@ pub(crate) fn hear(shared: &Arc<Shared>, news: News) {
         News::Watched(run, node) => watched(shared, run, node),
         News::Changed(run) => look_at(shared, run),
         News::Cancelled(run, seq) => {
-            // The owner waits for the outcome, which the attempt sends when it has stopped.
-            shared.later(WorkKind::Write, Some(run), move |shared| cancel_task(shared, run, seq, true));
+            shared.later(WorkKind::Write, Some(run), move |shared| cancelled(shared, run, seq));
         }
         News::Tasks => shared.later(WorkKind::Write, None, claim),
         other => tracing::debug!(?other, "news of a kind that this build does not know"),
+    }
+}
+
+/// Stops work at an activity of another node's run that is no longer wanted.
+fn cancelled(shared: &Arc<Shared>, run: RunNo, seq: Seq) {
+    let Some(no) = shared.tasks.number(run, seq) else { return };
+    match shared.store().task(no) {
+        // The owner waits for the outcome, which the attempt sends when it has stopped.
+        Ok(Some(_)) => cancel_task(shared, run, seq, true),
+        Ok(None) => {
+            give_up_tasks(shared, run, |task| task == no);
+            dispatch(shared);
+            shutdown::check(shared);
+        }
+        Err(error) => tracing::error!(%run, %error, "a task cannot be read"),
     }
 }
 
@@ -50,14 +70,13 @@ fn look_at_owned(shared: &Arc<Shared>, run: RunNo) -> Result<(), StoreError> {
         close_other(shared, &closed_run(&row));
         return Ok(());
     }
-    if row.turns == 0
-        && let Some(nodes) = shared.nodes()
-    {
-        // Its timers began with it.
-        let rows: Vec<TimerRow> = nodes.timers_of(run)?;
-        if let Some(next) = shared.timers.add_unknown(&rows, shared.clock()) {
-            shared.host.wake_at(next);
-        }
+    let is_played_here = shared.runs.get(run).is_some_and(|cached| {
+        let state = cached.lock();
+        state.playable.is_some() || state.play_state == PlayState::Busy
+    });
+    if row.turns == 0 || !is_played_here {
+        // Another node may have begun it, or have reset it from another run: with timers.
+        read_timers(shared, run)?;
     }
     shared.runs.with(run, |cached, state| {
         state.rereads = true;
@@ -105,25 +124,57 @@ fn look_at(shared: &Arc<Shared>, run: RunNo) {
     });
 }
 
-/// Looks for all that may not have been told: messages for owned runs, the ends of runs that callers wait for, tasks that
-/// no node has.
+/// Looks for all that may not have been told: messages for owned runs, the ends of runs that are in memory or that callers wait
+/// for, tasks that no node has, and tasks that this one has and does not know.
 pub(crate) fn look(shared: &Arc<Shared>, owned: Shards) {
-    for run in shared.waiters.runs() {
-        if !shared.owns(run) {
-            look_at(shared, run);
-        }
-    }
     shared.later(WorkKind::Read, None, move |shared| {
         let Some(nodes) = shared.nodes() else { return };
         follow_clock(shared, nodes);
-        match nodes.unseen_in(&owned) {
-            Ok(runs) => {
-                runs.into_iter().filter(|run| knows_of_nothing(shared, *run)).for_each(|run| stored(shared, run))
-            }
-            Err(error) => tracing::error!(%error, "messages of other nodes cannot be looked for"),
+        if let Err(error) = look_at_store(shared, nodes, &owned) {
+            tracing::error!(%error, "what other nodes have done cannot be looked for");
         }
         claim(shared);
     });
+}
+
+fn look_at_store(shared: &Arc<Shared>, nodes: &dyn SharedStore, owned: &Shards) -> Result<(), StoreError> {
+    let waited: BTreeSet<RunNo> = shared.waiters.runs().into_iter().collect();
+    let idle = shared.runs.all().into_iter().filter(|cached| cached.lock().play_state == PlayState::Idle);
+    let runs: BTreeSet<RunNo> = waited.iter().copied().chain(idle.map(|cached| cached.no)).collect();
+    let looked = nodes.look(owned, &runs.into_iter().collect::<Vec<_>>())?;
+    looked.unseen.into_iter().filter(|run| knows_of_nothing(shared, *run)).for_each(|run| stored(shared, run));
+    for run in &looked.ended {
+        match shared.owns(*run) {
+            true => stored(shared, *run),
+            false => look_at(shared, *run),
+        }
+    }
+    looked.stuck.iter().filter(|run| waited.contains(run)).for_each(|run| look_at(shared, *run));
+    for run in waited {
+        if !looked.ended.contains(&run) {
+            watch(shared, run);
+        }
+    }
+    adopt_unknown(shared, nodes, looked.held)
+}
+
+/// Takes over tasks that the store has as this node's, and that were not in memory at two looks: the answer to a claim was lost.
+fn adopt_unknown(shared: &Arc<Shared>, nodes: &dyn SharedStore, held: Vec<TaskNo>) -> Result<(), StoreError> {
+    if shared.shutdown.has_begun() {
+        return Ok(());
+    }
+    let (me, mut origins) = (Some(nodes.node()), Origins::default());
+    for task in shared.tasks.unknown_again(held) {
+        let Some(row) = shared.store().task(task)?.filter(|row| row.holder == me) else { continue };
+        let has_result = shared.runs.get(row.run).is_some_and(|cached| cached.lock().has_result(row.seq));
+        // The result of another node's run may be on its way to the store.
+        let is_written = !shared.owns(row.run) && shared.shutdown.is_writing();
+        if shared.workers.serve(&row.queue) && !has_result && !is_written {
+            tracing::debug!(run = %row.run, "a task is taken over whose claim was not answered");
+            adopt(shared, &row, &mut origins)?;
+        }
+    }
+    Ok(())
 }
 
 /// Follows the clock that all nodes share.

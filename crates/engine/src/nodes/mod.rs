@@ -19,5 +19,6 @@ pub(crate) mod hand_over;
 pub(crate) mod hear;
 pub(crate) mod list;
 pub(crate) mod other_builds;
+pub(crate) mod pause;
 pub(crate) mod take_over;
 pub(crate) mod watchers;

@@ -78,6 +78,8 @@ pub(crate) struct RunState {
     pub(crate) flush: bool,
     /// Whether its messages are to be read again, because another node has stored some.
     pub(crate) rereads: bool,
+    /// Whether the timers with which it began are in memory, if it has had no turn yet.
+    pub(crate) has_timers: bool,
     /// Whether the next turn takes all messages, because one that took fewer could not close the run.
     pub(crate) takes_all: bool,
     /// The messages that were taken since the last commit.
@@ -163,6 +165,17 @@ impl RunState {
         }
         self.came += 1;
         self.inbox.push_back(message);
+    }
+
+    /// The number of stored messages that are in memory and, as far as it is known, not taken.
+    pub(crate) fn known(&self) -> usize {
+        self.inbox.iter().chain(&self.uncommitted).filter(|message| message.stored().is_some()).count()
+    }
+
+    /// Whether the result of this activity waits here, or for the commit of a turn.
+    pub(crate) fn has_result(&self, of: Seq) -> bool {
+        let is_result = |message: &Message| matches!(message, Message::Result { seq, .. } if *seq == of);
+        self.inbox.iter().chain(&self.uncommitted).any(is_result)
     }
 
     /// Puts a request behind the messages that came before it.

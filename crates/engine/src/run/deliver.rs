@@ -74,6 +74,10 @@ fn deliver_elsewhere(shared: &Arc<Shared>, run: RunNo, message: Message) {
 /// Puts a message that was just stored into the inbox of its run.
 pub(crate) fn deliver_sent(shared: &Arc<Shared>, sent: &SentMessage) {
     if sent.fresh {
+        if sent.unseen > 1 && shared.owns(sent.run) {
+            // Earlier messages, of which this node may not have been told, come first.
+            shared.runs.with(sent.run, |_, state| state.rereads |= state.known() + 1 < sent.unseen);
+        }
         match from_stored(&sent.job) {
             Ok(job) => deliver(shared, sent.run, Message::Stored { no: sent.no, job }),
             Err(error) => tracing::error!(run = %sent.run, %error, "a message cannot be read"),

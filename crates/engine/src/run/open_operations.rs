@@ -96,9 +96,7 @@ impl OpenOperations {
     fn enter_command(&mut self, command: &Command, record: &TurnRecord, position: u32) {
         let (turn, scheduled) = (record.number, record.now);
         let open = match &command.kind {
-            CommandKind::Activity(command) => {
-                Open::Activity { command: Arc::new((**command).clone()), turn, position, scheduled }
-            }
+            CommandKind::Activity(command) => Open::Activity { command: command.clone(), turn, position, scheduled },
             CommandKind::LocalActivity(command) => Open::Local { command: Arc::new((**command).clone()), scheduled },
             CommandKind::SideEffect(command) => Open::SideEffect { command: Arc::new((**command).clone()), scheduled },
             CommandKind::Timer(timer) => Open::Timer { due: scheduled.after(timer.duration) },

@@ -16,6 +16,7 @@ use crate::host::WorkKind;
 use crate::lifecycle::halt::halt;
 use crate::lifecycle::retention::{expire, sweep};
 use crate::lifecycle::{shutdown, zombies};
+use crate::nodes::hand_over::drop_run;
 use crate::run::cached_run::PlayState;
 use crate::run::deliver::{deliver, poke, wake};
 use crate::run::message::Message;
@@ -69,7 +70,8 @@ pub(crate) fn refill(shared: &Shared, now: Option<Timestamp>) {
 fn fire_stored(shared: &Arc<Shared>, row: TimerRow) {
     let run = row.run;
     if !shared.owns(run) {
-        return;
+        // Its owner has it. If this node becomes the owner, it reads it again.
+        return shared.timers.forget_fired(&row);
     }
     match row.kind {
         TimerKind::Sleep(seq) => deliver(shared, run, Message::Timer { seq, due: row.due }),
@@ -103,6 +105,7 @@ fn fire_own(shared: &Arc<Shared>, due: Due) {
         Due::Zombies(queue) => zombies::look(shared, &queue),
         Due::Expire => expire(shared),
         Due::Sweep => sweep(shared),
+        Due::EndPause(pause) => pause.end(),
         Due::Flush(run) => flush(shared, run),
         Due::Local { run, seq, attempt } => local::retry_due(shared, (run, seq, attempt)),
         Due::LocalTimeout { run, seq, attempt, kind } => local::timed_out(shared, (run, seq, attempt), kind),
@@ -120,6 +123,10 @@ fn flush(shared: &Arc<Shared>, run: RunNo) {
 
 /// Plays a stuck run again when its pause is over.
 fn retry_run(shared: &Arc<Shared>, run: RunNo) {
+    if !shared.owns(run) {
+        // Results for the run of another node that could not be stored are stored again.
+        return shared.runs.get(run).into_iter().for_each(|cached| drop_run(shared, &cached));
+    }
     if shared.runs.get(run).is_some_and(|cached| cached.lock().play_state == PlayState::Stuck) {
         poke(shared, run);
     }

@@ -4,7 +4,7 @@ pub(crate) mod end;
 pub(crate) mod fire;
 pub(crate) mod wheel;
 
-use dacapo_store::TimerRow;
+use dacapo_store::{RunNo, StoreError, TimerRow};
 
 use crate::shared::Shared;
 
@@ -16,4 +16,15 @@ pub(crate) fn set_timers(shared: &Shared, added: &[TimerRow], ended: &[TimerRow]
     if let Some(next) = shared.timers.change(added, ended, shared.clock()) {
         shared.host.wake_at(next);
     }
+}
+
+/// Reads the timers of an owned run that another node has stored.
+pub(crate) fn read_timers(shared: &Shared, run: RunNo) -> Result<(), StoreError> {
+    let Some(nodes) = shared.nodes() else { return Ok(()) };
+    let rows: Vec<TimerRow> = nodes.timers_of(run)?;
+    if let Some(next) = shared.timers.add_unknown(&rows, shared.clock()) {
+        shared.host.wake_at(next);
+    }
+    shared.runs.with(run, |_, state| state.has_timers = true);
+    Ok(())
 }

@@ -5,11 +5,13 @@
 //! out nothing that runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use dacapo_core::{Name, Seq, TimeoutKind, Timestamp};
 use dacapo_store::{RunNo, TimerKind, TimerRow};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 use dacapo_worker::DrainStep;
+use tokio::sync::Notify;
 
 use crate::host::Steady;
 
@@ -47,8 +49,31 @@ pub(crate) enum Due {
     Sweep,
     /// Local work is tried again.
     Local { run: RunNo, seq: Seq, attempt: u32 },
+    /// A call that waits until a run has an owner looks again.
+    EndPause(Pause),
     /// Local work has taken too long.
     LocalTimeout { run: RunNo, seq: Seq, attempt: u32, kind: TimeoutKind },
+}
+
+/// A pause that an alarm ends.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pause(Arc<Notify>);
+
+impl Pause {
+    pub(crate) fn end(&self) {
+        self.0.notify_one();
+    }
+
+    /// Waits for the end.
+    pub(crate) async fn ended(&self) {
+        self.0.notified().await;
+    }
+}
+
+impl PartialEq for Pause {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// The key by which an alarm of this process can be disarmed.
@@ -160,6 +185,11 @@ impl Timers {
         if let Some(changes) = &mut wheel.changes {
             changes.retain(|(row, _)| !is_lost(row.run));
         }
+    }
+
+    /// Forgets that a timer has fired, because another process plays its run.
+    pub(crate) fn forget_fired(&self, row: &TimerRow) {
+        self.wheel.lock().fired.remove(row);
     }
 
     /// Timers of a run that fired and are still in the store.

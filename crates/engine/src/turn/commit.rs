@@ -237,10 +237,7 @@ fn not_committed(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Pla
         StoreError::Refused(Refused::Closed(_) | Refused::NoSuchRun) => closed_meanwhile(shared, &cached),
         StoreError::Refused(Refused::NotOwner) => moved_meanwhile(shared, &cached),
         // Another node has played the run on before it came back to this one.
-        StoreError::Refused(Refused::Fenced { .. }) if shared.nodes().is_some() => {
-            moved_meanwhile(shared, &cached);
-            stored(shared, cached.no);
-        }
+        StoreError::Refused(Refused::Fenced { .. }) if shared.nodes().is_some() => overtaken(shared, &cached),
         StoreError::Refused(refused) => {
             cached.lock().put_back_all();
             shared.later(WorkKind::Write, Some(cached.no), move |shared| {
@@ -253,6 +250,13 @@ fn not_committed(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Pla
             retry_later(shared, &cached, taken, &error);
         }
     }
+}
+
+/// Drops a run from memory that another node has played on before it came back to this one, and looks at it anew.
+fn overtaken(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
+    moved_meanwhile(shared, cached);
+    shared.timers.forget(|run| run == cached.no);
+    stored(shared, cached.no);
 }
 
 /// Drops a run from memory, after a write for it was refused because another node plays it. That is no failure of the run.
@@ -294,9 +298,12 @@ pub(crate) fn settle_messages(
     messages: Vec<Message>,
     rejected: Vec<Rejected>,
 ) {
+    // Turns that are deferred are not in the store yet.
+    let turn = playable.deferred.first().map_or(playable.open.next_turn, |plan| plan.write.turn);
     let write = Write::Settle {
         run: cached.no,
         epoch: playable.info.epoch,
+        turn,
         messages: settle(&messages, &rejected),
         tasks: late_tasks(&messages),
     };
@@ -309,6 +316,10 @@ pub(crate) fn settle_messages(
         if matches!(error, StoreError::Refused(Refused::NotOwner)) {
             cached.lock().note_taken(&messages);
             return moved_meanwhile(shared, &cached);
+        }
+        if matches!(error, StoreError::Refused(Refused::Fenced { .. })) && shared.nodes().is_some() {
+            cached.lock().note_taken(&messages);
+            return overtaken(shared, &cached);
         }
         if matches!(error, StoreError::Refused(_)) {
             return closed_meanwhile(shared, &cached);

@@ -61,10 +61,17 @@ pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effec
     let Source { run, chain, workflow } = source;
     for effect in effects {
         match effect {
+            // A run that moves to another node takes its timers and tasks with it.
+            Effect::SetTimers { .. } | Effect::QueueTask(_) if !shared.owns(run) => {}
             Effect::SetTimers { added, ended } => set_timers(shared, &added, &ended),
-            // A run that moves to another node takes its tasks with it.
-            Effect::QueueTask(task) if shared.owns(run) => shared.tasks.add(run, *task),
-            Effect::QueueTask(_) => {}
+            Effect::QueueTask(task) => {
+                let seq = task.command.seq;
+                shared.tasks.add(run, *task);
+                // The run may have been given away since: the thread that gave it did not find the task.
+                if !shared.owns(run) {
+                    drop(shared.tasks.remove(run, seq));
+                }
+            }
             Effect::OfferTask(queue) => match shared.nodes().filter(|nodes| nodes.is_served(&queue)) {
                 Some(nodes) => nodes.tell(Recipient::Serving(queue), News::Tasks),
                 None => shared.queue_log.report(&queue, &shared.options.served_queues()),
@@ -139,6 +146,7 @@ pub(crate) fn begin_started(shared: &Arc<Shared>, started: &StartedRun) {
     }
     let rows: Vec<_> = started.timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
     set_timers(shared, &rows, &[]);
+    shared.runs.with(run, |_, state| state.has_timers = true);
     poke(shared, run);
 }
 

@@ -14,6 +14,7 @@ use crate::report::stuck_reason::StuckReason;
 use crate::run::cached_run::{CachedRun, PlayState, Playable};
 use crate::run::open_operations::OpenOperations;
 use crate::shared::Shared;
+use crate::timer::read_timers;
 use crate::turn::foreign_wake::reporter;
 use crate::turn::make::begin_play;
 use crate::turn::replay::{Replayed, new_instance, replay};
@@ -56,6 +57,10 @@ pub(crate) fn load(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64) -> 
     }
     if !shared.workers.serve(&row.queue) {
         return Ok(Loaded::Elsewhere(Box::new(row)));
+    }
+    if row.turns == 0 && !cached.lock().has_timers {
+        // Another node may have begun it, and its news may be lost.
+        read_timers(shared, cached.no)?;
     }
     if row.turns == 0 && row.started > shared.now() {
         return Ok(Loaded::NotYet(row.started));

@@ -1,7 +1,6 @@
 //! From a turn's commands to one write: tasks, timers, children, messages; and the effects that it has once it is committed.
 
 use std::fmt;
-use std::sync::Arc;
 
 use dacapo_client::{Capabilities, Feature};
 use dacapo_core::{
@@ -32,7 +31,7 @@ impl Plan {
         let activity =
             |task: &NewTask| match (open.operations.get(&task.seq), &record.commands[task.position as usize].kind) {
                 (Some(Open::Activity { command, .. }), _) => Some(command.clone()),
-                (_, CommandKind::Activity(activity)) => Some(Arc::new((**activity).clone())),
+                (_, CommandKind::Activity(activity)) => Some(activity.clone()),
                 _ => None,
             };
         self.effects.tasks = self.write.tasks.iter().filter_map(activity).collect();

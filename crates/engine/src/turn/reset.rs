@@ -83,8 +83,11 @@ fn go_on(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
 
 /// Takes over the tasks and timers that a new run has from the beginning.
 fn adopt_run(shared: &Arc<Shared>, run: RunNo, timers: &[(Timestamp, TimerKind)]) {
-    let rows: Vec<_> = timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
-    set_timers(shared, &rows, &[]);
+    // A run that begins in a queue which another node serves is that node's, with its timers.
+    if shared.owns(run) {
+        let rows: Vec<_> = timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
+        set_timers(shared, &rows, &[]);
+    }
     let adopted = shared.store().tasks_of(run).and_then(|tasks| {
         let mut origins = Origins::default();
         let served = tasks.iter().filter(|task| shared.workers.serve(&task.queue));

@@ -25,6 +25,7 @@ mod limits;
 mod local;
 mod log;
 mod looking;
+mod lost_news;
 mod message_order;
 mod messages;
 mod meters;

@@ -11,7 +11,7 @@ use dacapo_testkit::{LEASE, NewsFor, RENEWAL, SimulatedNodes};
 use crate::kit::{Gate, Serve, World, completed, options, payload, secs, signal_of, text};
 
 /// Two nodes that serve the same.
-fn two(serve: impl Fn() -> Options) -> SimulatedNodes {
+pub(crate) fn two(serve: impl Fn() -> Options) -> SimulatedNodes {
     let mut nodes = SimulatedNodes::new();
     nodes.start("a", serve());
     nodes.start("b", serve());
@@ -20,7 +20,7 @@ fn two(serve: impl Fn() -> Options) -> SimulatedNodes {
     nodes
 }
 
-fn new(workflow: &'static str, workflow_id: &'static str) -> NewStart {
+pub(crate) fn new(workflow: &'static str, workflow_id: &'static str) -> NewStart {
     NewStart {
         workflow: workflow.into(),
         workflow_id: workflow_id.into(),
@@ -30,12 +30,12 @@ fn new(workflow: &'static str, workflow_id: &'static str) -> NewStart {
 }
 
 /// Starts a run on node a.
-fn start(nodes: &mut SimulatedNodes, workflow: &'static str, workflow_id: &'static str) -> StartedAs {
+pub(crate) fn start(nodes: &mut SimulatedNodes, workflow: &'static str, workflow_id: &'static str) -> StartedAs {
     let started = nodes.engine("a").start(new(workflow, workflow_id));
     nodes.wait(started).unwrap()
 }
 
-fn result(
+pub(crate) fn result(
     nodes: &mut SimulatedNodes,
     node: &'static str,
     workflow_id: &'static str,
@@ -45,14 +45,20 @@ fn result(
     nodes.wait(async move { engine.result(&of).await }).unwrap()
 }
 
-fn send(nodes: &mut SimulatedNodes, node: &'static str, workflow_id: &'static str, name: &'static str, value: &str) {
+pub(crate) fn send(
+    nodes: &mut SimulatedNodes,
+    node: &'static str,
+    workflow_id: &'static str,
+    name: &'static str,
+    value: &str,
+) {
     let engine = nodes.engine(node).clone();
     let signal = signal_of(name, value);
     nodes.wait(async move { engine.signal(&RunId::of(workflow_id), signal, None).await }).unwrap();
 }
 
 /// Collects signals until one says `end`.
-async fn collects(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+pub(crate) async fn collects(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
     let seen = ctx.state(String::new());
     let shown = seen.clone();
     ctx.on_query("seen", move |_| Ok(payload(shown.read(String::clone))));
@@ -138,7 +144,7 @@ fn news_that_come_twice_change_nothing() {
     assert_eq!(result(&mut nodes, "b", "x"), completed("12"));
 }
 
-fn query(engine: &Engine, of: &'static str) -> ClientFuture<Payload> {
+pub(crate) fn query(engine: &Engine, of: &'static str) -> ClientFuture<Payload> {
     Client::query(engine, RunRef::latest(of), QueryRun { name: "seen".into(), ..QueryRun::default() })
 }
 

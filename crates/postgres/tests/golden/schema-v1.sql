@@ -96,6 +96,8 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_run ON tasks (run, seq);
 -- Tasks that no node has: they are looked for every few seconds, and few at any time.
 CREATE INDEX tasks_free ON tasks (queue, no) WHERE holder IS NULL;
+-- Those of a node, for when it is gone or has lost them from memory.
+CREATE INDEX tasks_holder ON tasks (holder) WHERE holder IS NOT NULL;
 
 CREATE TABLE timers (
     due bigint NOT NULL,

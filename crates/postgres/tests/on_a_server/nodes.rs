@@ -3,15 +3,15 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use dacapo_core::{IdReuse, Name, Timestamp};
+use dacapo_core::{IdReuse, Name, Seq, Timestamp};
 use dacapo_postgres::PostgresStore;
 use dacapo_store::{
-    Filter, IdConflict, NewMessage, NewRun, News, NodeEvents, ReadRuns, ReadTurns, Recipient, Refused, RunNo, Shards,
-    SharedStore, StoreError, TaskNo, TurnOf, TurnWrite, Write, Writes, Written,
+    AttemptWrite, Filter, IdConflict, NewMessage, NewRun, NewTask, News, NodeEvents, ReadRuns, ReadTurns, Recipient,
+    Refused, RunNo, Shards, SharedStore, StoreError, TaskNo, TurnOf, TurnWrite, Write, Writes, Written,
 };
 
 use crate::schema::Schema;
-use dacapo_test_postgres::Proxy;
+use dacapo_test_postgres::{Proxy, Server, schema_url};
 
 /// Short leases, so that a test need not wait long.
 const PACE: &str = "&lease=1s&renewal=200ms&slow_poll=500ms";
@@ -46,7 +46,7 @@ impl NodeEvents for Seen {
 }
 
 struct TestNode {
-    store: PostgresStore,
+    store: Arc<PostgresStore>,
     seen: Arc<Seen>,
 }
 
@@ -54,7 +54,7 @@ fn node(url: &str) -> TestNode {
     let store = PostgresStore::open(url).expect("the store opens");
     let seen = Arc::new(Seen::default());
     store.join(&["main".into()], &"test".into(), seen.clone()).expect("the node joins");
-    TestNode { store, seen }
+    TestNode { store: Arc::new(store), seen }
 }
 
 /// Waits until something holds, and says what if it never does.
@@ -68,7 +68,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 fn shards(node: &TestNode) -> usize {
-    let me = SharedStore::node(&node.store);
+    let me = SharedStore::node(&*node.store);
     node.store.nodes().unwrap().iter().find(|row| row.no == me).map_or(0, |row| row.shards)
 }
 
@@ -208,7 +208,7 @@ fn news_and_calls_reach_other_nodes() {
     let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
     until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
     until("they know each other", || a.store.nodes().unwrap().len() == 2);
-    let to = SharedStore::node(&b.store);
+    let to = SharedStore::node(&*b.store);
     a.store.tell(Recipient::Node(to), News::Stored(RunNo(77)));
     until("the news arrive", || b.seen.told.lock().unwrap().contains(&News::Stored(RunNo(77))));
     let (told, answer) = mpsc::channel();
@@ -281,4 +281,173 @@ fn a_schema_of_another_program_is_refused() {
     schema.execute_raw("CREATE SCHEMA {schema}; CREATE TABLE {schema}.theirs (x integer)");
     let error = PostgresStore::open(schema.url()).err().expect("it belongs to another program");
     assert!(error.to_string().contains("a table of another program (theirs)"), "{error}");
+}
+
+/// A commit is under way when the node's connection and its lease are lost: the answer of the write is in the receipt.
+#[test]
+fn a_write_whose_answer_is_lost_is_committed_once_though_the_node_is_taken_for_dead_meanwhile() {
+    let schema = Schema::new();
+    let proxy = Proxy::to(&schema.address());
+    let a = node(&proxy.url(&schema.with("&lease=60s&renewal=20s&sslmode=disable")));
+    let reader = PostgresStore::open_read_only(schema.url()).unwrap();
+    proxy.lose_commits(true);
+    let answer = submit_on_a_thread(&a.store, Write::Start(Box::new(new(1))));
+    until("the start is committed", || reader.count(&Filter::default()).unwrap() == 1);
+    proxy.lose_commits(false);
+    schema.execute("UPDATE nodes SET alive = false; UPDATE shards SET owner = NULL");
+    proxy.cut();
+    match answer.recv_timeout(Duration::from_secs(60)).expect("the write is answered") {
+        Ok(Written::Started { run, .. }) => assert!(run.fresh, "it has started the run itself"),
+        other => panic!("a start was answered with {other:?}"),
+    }
+    assert_eq!(reader.count(&Filter::default()).unwrap(), 1);
+}
+
+/// Submits a write on a thread of its own, because the one that submits may be the one that commits.
+fn submit_on_a_thread(store: &Arc<PostgresStore>, write: Write) -> mpsc::Receiver<Result<Written, StoreError>> {
+    let (told, answer) = mpsc::channel();
+    let store = store.clone();
+    std::thread::spawn(move || store.submit(write, Box::new(move |written| drop(told.send(written)))));
+    answer
+}
+
+#[test]
+fn a_node_that_joins_again_is_the_same_process() {
+    let schema = Schema::new();
+    let a = node(&schema.with(PACE));
+    let run = started(&a.store, 1);
+    schema.execute("CREATE TABLE before AS SELECT no, process FROM nodes");
+    schema.execute("UPDATE nodes SET alive = false; UPDATE shards SET owner = NULL");
+    until("it has noticed", || *a.seen.lost_all.lock().unwrap() == 1);
+    until("it owns the shards again", || a.store.owns(run));
+    // If the answer to this is lost, it asks again, and must not take itself for another.
+    schema.execute(
+        "DO $$ BEGIN ASSERT (SELECT nodes.process = before.process FROM nodes JOIN before USING (no)); END $$",
+    );
+}
+
+#[test]
+fn a_node_drops_the_shards_that_another_owns() {
+    let schema = Schema::new();
+    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
+    until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
+    let (of_a, of_b) = (started(&a.store, 1), started(&b.store, 2));
+    let (one, other) = (SharedStore::node(&*a.store).0, SharedStore::node(&*b.store).0);
+    schema.execute(&format!("UPDATE shards SET owner = {one} + {other} - owner"));
+    until("they have changed their shards", || b.store.owns(of_a) && a.store.owns(of_b));
+    until("none is owned twice", || !a.store.owns(of_a) && !b.store.owns(of_b));
+}
+
+#[test]
+fn a_server_that_says_nothing_more_is_called_over_another_connection() {
+    let schema = Schema::new();
+    let proxy = Proxy::to(&schema.address());
+    let a = node(&proxy.url(&schema.with("&lease=1s&renewal=200ms&slow_poll=500ms&sslmode=disable")));
+    let run = started(&a.store, 1);
+    proxy.fall_silent();
+    // The others may have taken it for dead meanwhile: it is there again, and owns the run.
+    until("it commits again", || write(&a.store, turn(run, 0)).is_ok());
+    assert_eq!(turns(&a.store, run), 1);
+}
+
+#[test]
+fn nodes_outlive_an_outage_that_is_longer_than_their_leases() {
+    let mut server = Server::start(env!("CARGO_TARGET_TMPDIR").as_ref(), &[]).unwrap();
+    let url = format!("{}&lease=2s&renewal=500ms&slow_poll=1s", schema_url(&server.url()));
+    let nodes: Vec<TestNode> = (0..4).map(|_| node(&url)).collect();
+    until("each has a share", || nodes.iter().all(|node| shards(node) == 4));
+    server.kill().unwrap();
+    // sleep: the outage is longer than a lease, which a real server counts.
+    std::thread::sleep(Duration::from_secs(4));
+    server.restart().unwrap();
+    for (number, node) in nodes.iter().enumerate() {
+        started(&node.store, number);
+    }
+    // sleep: what must not happen would happen within a lease.
+    std::thread::sleep(Duration::from_secs(3));
+    let lost: usize = nodes.iter().map(|node| *node.seen.lost_all.lock().unwrap()).sum();
+    assert_eq!(lost, 0, "no node was taken for dead");
+    nodes.into_iter().for_each(|node| node.store.close().unwrap());
+}
+
+fn with_task(run: RunNo) -> Write {
+    let task = NewTask {
+        seq: Seq(1),
+        queue: "main".into(),
+        ready: Timestamp::default(),
+        priority: 0,
+        position: 0,
+        offered: false,
+    };
+    let turn = TurnWrite::new(TurnOf::Run(run), 0, Timestamp::from_millis(2), vec![0; 9]);
+    Write::Turn(Box::new(TurnWrite { tasks: vec![task], ..turn }))
+}
+
+#[test]
+fn an_attempt_of_a_node_that_does_not_have_the_task_is_refused() {
+    let schema = Schema::new();
+    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
+    until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
+    let run = started(&a.store, 1);
+    let task = match write(&a.store, with_task(run)) {
+        Ok(Written::Turn(written)) => written.tasks[0],
+        other => panic!("a turn was answered with {other:?}"),
+    };
+    let attempt = AttemptWrite {
+        task,
+        attempt: 2,
+        ready: Timestamp::from_millis(3),
+        holder: None,
+        crash_count: 0,
+        external: None,
+        failure: None,
+        details: None,
+    };
+    match write(&b.store, Write::Attempt(Box::new(attempt.clone()))) {
+        Err(StoreError::Refused(Refused::NoSuchTask)) => {}
+        other => panic!("an attempt of another node was answered with {other:?}"),
+    }
+    write(&a.store, Write::Attempt(Box::new(attempt))).unwrap();
+    let held = |node: &TestNode| node.store.look(&Shards::default(), &[]).unwrap().held;
+    assert_eq!((held(&a), held(&b)), (vec![task], Vec::new()));
+}
+
+#[test]
+fn statements_that_an_operator_cancels_are_made_again() {
+    let schema = Schema::new();
+    let name = format!("cancelled_{}", std::process::id());
+    let a = node(&schema.with(&format!("&lease=60s&renewal=10s&application_name={name}")));
+    let cancels = format!(
+        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = '{name}' AND state = 'active'"
+    );
+    // Something to cancel: a statement that waits for a lock.
+    for number in 0..5 {
+        let held = schema.hold("LOCK TABLE runs IN EXCLUSIVE MODE");
+        let answer = submit_on_a_thread(&a.store, Write::Start(Box::new(new(number))));
+        // sleep: so that there is mostly a statement to cancel; without one the test shows nothing, and passes.
+        std::thread::sleep(Duration::from_millis(50));
+        schema.execute(&cancels);
+        drop(held);
+        let answer = answer.recv_timeout(Duration::from_secs(60)).expect("the write is answered");
+        assert!(answer.is_ok(), "{answer:?}");
+    }
+    assert_eq!(a.store.count(&Filter::default()).unwrap(), 5);
+}
+
+#[test]
+fn calls_over_connections_that_are_cut_again_and_again_are_answered() {
+    let schema = Schema::new();
+    let proxy = Proxy::to(&schema.address());
+    let pace = "&lease=60s&renewal=1s&slow_poll=500ms&sslmode=disable";
+    let (a, b) = (node(&proxy.url(&schema.with(pace))), node(&proxy.url(&schema.with(pace))));
+    until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
+    let to = SharedStore::node(&*b.store);
+    let cutting = proxy.cuts_every(Duration::from_millis(30)..Duration::from_millis(250));
+    for number in 0_u8..20 {
+        let (told, answer) = mpsc::channel();
+        a.store.call(Recipient::Node(to), vec![number, 1], Box::new(move |answer| drop(told.send(answer))));
+        let answer = answer.recv_timeout(Duration::from_secs(60)).expect("a call is answered, whatever is cut");
+        assert_eq!(answer.expect("no node is gone"), [1, number]);
+    }
+    cutting.stop();
 }

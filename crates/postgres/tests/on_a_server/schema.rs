@@ -14,6 +14,18 @@ pub(crate) struct Schema {
     url: String,
 }
 
+/// A transaction that is open.
+pub(crate) struct Held {
+    runtime: tokio::runtime::Runtime,
+    client: tokio_postgres::Client,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.runtime.block_on(self.client.batch_execute("ROLLBACK")).expect("the server is there");
+    }
+}
+
 impl Schema {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -44,6 +56,20 @@ impl Schema {
     /// Runs statements in the schema, as an operator would.
     pub(crate) fn execute(&self, sql: &str) {
         self.execute_raw(&format!("SET search_path = {}; {sql}", self.name));
+    }
+
+    /// Runs statements in a transaction that lasts until what this returns is dropped.
+    pub(crate) fn hold(&self, sql: &str) -> Held {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime starts");
+        let client = runtime.block_on(async {
+            let (client, connection) = tokio_postgres::connect(&self.server, NoTls).await.expect("the server is there");
+            tokio::spawn(connection);
+            let sql = format!("SET search_path = {}; BEGIN; {sql}", self.name);
+            client.batch_execute(&sql).await.expect("the statements are right");
+            client
+        });
+        Held { runtime, client }
     }
 
     /// Runs statements with the name of the schema in the place of `{schema}`.

@@ -35,22 +35,23 @@ pub fn message_is_settled_without_a_turn(store: &dyn Store) {
         other => panic!("a message was answered with {other:?}"),
     };
     let (rejected, twice, waiting) = (send("rejected"), send("twice"), send("waiting"));
-    let settle = |run, epoch| {
+    let settle = |run, epoch, turn| {
         let messages = vec![(rejected, "rejected".into(), Some(vec![5])), (twice, "twice".into(), None)];
-        write(store, Write::Settle { run, epoch, messages, tasks: Vec::new() })
+        write(store, Write::Settle { run, epoch, turn, messages, tasks: Vec::new() })
     };
     let unseen = || store.unseen(run).unwrap().iter().map(|message| message.no).collect::<Vec<_>>();
-    assert_eq!(refused(settle(run, Epoch(7))), Refused::Fenced { turns: 1, epoch: FIRST });
-    assert_eq!(refused(settle(RunNo(999), FIRST)), Refused::NoSuchRun);
+    assert_eq!(refused(settle(run, Epoch(7), 1)), Refused::Fenced { turns: 1, epoch: FIRST });
+    assert_eq!(refused(settle(run, FIRST, 0)), Refused::Fenced { turns: 1, epoch: FIRST });
+    assert_eq!(refused(settle(RunNo(999), FIRST, 1)), Refused::NoSuchRun);
     assert_eq!(unseen(), [rejected, twice, waiting]);
-    assert_eq!(settle(run, FIRST).unwrap(), Written::Done);
+    assert_eq!(settle(run, FIRST, 1).unwrap(), Written::Done);
     assert_eq!(unseen(), [waiting]);
     let settled = |key| store.message(run, key).unwrap().map(|message| (message.taken, message.outcome));
     assert_eq!(settled("rejected"), Some((Some(1), Some(vec![5]))));
     assert_eq!(settled("twice"), Some((Some(1), None)));
     assert_eq!((store.run(run).unwrap().unwrap().turns, records(store, run).len()), (1, 1));
     commit(store, TurnWrite { taken: vec![waiting], close: closing(Status::Completed), ..turn(run, 1) }).unwrap();
-    assert_eq!(refused(settle(run, FIRST)), Refused::Closed(Status::Completed));
+    assert_eq!(refused(settle(run, FIRST, 2)), Refused::Closed(Status::Completed));
 }
 
 pub fn a_request_is_known_to_the_whole_chain(store: &dyn Store) {

@@ -40,6 +40,10 @@ pub fn an_open_workflow_id_belongs_to_one_run(store: &dyn Store) {
     let instead = NewRun { conflict: IdConflict::TerminateExisting, ..new_run("order-1", "run-4") };
     let instead = start(store, instead).unwrap();
     assert_eq!((status(store, first), status(store, instead.run)), (Status::Terminated, Status::Open));
+    // The same start comes again: it ends other runs, and not its own.
+    let again = NewRun { conflict: IdConflict::TerminateExisting, ..new_run("order-1", "run-4") };
+    let again = start(store, again).unwrap();
+    assert_eq!((again.run, again.fresh, status(store, again.run)), (instead.run, false, Status::Open));
     assert_eq!(store.count(&Filter::default()).unwrap(), 2);
 }
 

@@ -1,7 +1,6 @@
 //! Several nodes over one store in memory, for tests: nothing happens by itself, and time is what the test says.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -9,17 +8,21 @@ use std::time::Duration;
 use dacapo_core::{Name, Timestamp};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
+use super::members::{Delivery, Members, Node, gone};
 use super::{MemoryStore, Tables, Writer};
 use crate::{
-    CallAnswered, Doing, Done, Filter, Member, News, NodeEvents, NodeNo, NodeRow, Nodes, NoteSlot, OwnedShard,
-    ReadMessages, ReadRuns, Recipient, Refused, RunNo, RunRow, RunningNotes, Shard, Shards, SharedShards, SharedStore,
-    StoreError, TaskRow, TimerRow, Upkeep, Write, Writes, apply, balance,
+    CallAnswered, Done, Filter, Looked, Member, News, NodeEvents, NodeNo, NodeRow, Nodes, OwnedShard, ReadMessages,
+    ReadRuns, Recipient, Refused, RunNo, RunRow, Shard, Shards, SharedShards, SharedStore, StoreError, TaskNo, TaskRow,
+    TimerRow, Write, Writes, Written, apply, balance,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// The shards of a queue.
 const SHARDS: u16 = 4;
+
+/// For how many leases a node takes no task again that it has declined.
+const DECLINED: u32 = 3;
 
 /// The clock by which leases run.
 type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
@@ -32,27 +35,6 @@ pub struct MemoryCluster {
     lease: Duration,
 }
 
-#[derive(Default)]
-struct Members {
-    nodes: BTreeMap<NodeNo, Node>,
-    last: i64,
-    owners: BTreeMap<Shard, (Name, Option<NodeNo>)>,
-    deliveries: BTreeMap<NodeNo, VecDeque<Delivery>>,
-}
-
-struct Node {
-    name: Name,
-    build: Name,
-    queues: Vec<Name>,
-    lease_until: Duration,
-}
-
-/// News or a call that waits for a node.
-enum Delivery {
-    News(News),
-    Call(Vec<u8>, CallAnswered),
-}
-
 /// A node of a [`MemoryCluster`]: what one process has open.
 pub struct MemoryNode {
     pub(super) cluster: Arc<MemoryCluster>,
@@ -60,7 +42,14 @@ pub struct MemoryNode {
     no: AtomicI64,
     pub(super) owned: SharedShards,
     joined: Mutex<Option<Joined>>,
+    /// The tasks that the node takes only after this time, because it cannot work at them.
+    declined: Mutex<BTreeMap<TaskNo, Duration>>,
+    /// The answers to writes that wait until they are given. None: they are given at once.
+    held: Mutex<Option<Vec<HeldAnswer>>>,
 }
+
+/// An answer that waits to be given.
+type HeldAnswer = (Done, Result<Written>);
 
 #[derive(Clone)]
 struct Joined {
@@ -84,6 +73,8 @@ impl MemoryCluster {
             no: AtomicI64::new(0),
             owned: SharedShards::default(),
             joined: Mutex::new(ranks::NODE, None),
+            declined: Mutex::new(ranks::NODE, BTreeMap::new()),
+            held: Mutex::new(ranks::NODE, None),
         }
     }
 
@@ -107,42 +98,6 @@ impl Tables {
         let first = self.shards.len() as u16 * SHARDS;
         let shards = self.shards.entry(queue.clone()).or_insert_with(|| (first..first + SHARDS).map(Shard).collect());
         shards.iter().map(|shard| (*shard, queue.clone())).collect()
-    }
-}
-
-impl Members {
-    fn add(&mut self, to: &Recipient, delivery: impl Fn() -> Delivery) {
-        let nodes: Vec<NodeNo> = match to {
-            Recipient::Node(node) => vec![*node],
-            Recipient::OwnerOf(run) => {
-                self.owners.get(&run.shard()).and_then(|(_, owner)| *owner).into_iter().collect()
-            }
-            Recipient::Serving(queue) => {
-                self.nodes.iter().filter(|(_, node)| node.queues.contains(queue)).map(|(no, _)| *no).collect()
-            }
-        };
-        for node in nodes.into_iter().filter(|node| self.nodes.contains_key(node)) {
-            self.deliveries.entry(node).or_default().push_back(delivery());
-        }
-    }
-
-    /// Removes a node that is gone. Returns the calls that no node answers now.
-    fn remove(&mut self, node: NodeNo) -> Vec<CallAnswered> {
-        self.nodes.remove(&node);
-        for (_, owner) in self.owners.values_mut() {
-            owner.take_if(|owner| *owner == node);
-        }
-        let deliveries = self.deliveries.remove(&node).unwrap_or_default();
-        deliveries
-            .into_iter()
-            .filter_map(|delivery| if let Delivery::Call(_, answered) = delivery { Some(answered) } else { None })
-            .collect()
-    }
-}
-
-fn gone(calls: Vec<CallAnswered>) {
-    for answered in calls {
-        answered(Err(StoreError::Unavailable("the node is gone, and has not answered".to_owned())));
     }
 }
 
@@ -210,6 +165,8 @@ impl MemoryNode {
         };
         let gained = owned.without(&self.owned.get());
         if !gained.is_empty() {
+            // What memory has of their runs is from before others played them.
+            joined.events.lost(gained, false);
             self.owned.add(&gained);
             joined.events.gained(gained);
         }
@@ -289,6 +246,13 @@ impl MemoryNode {
         }
     }
 
+    /// Holds the answers to this node's writes back, as a thread does that is slow after it has committed, or gives those that
+    /// were held back and all that follow.
+    pub fn hold_answers(&self, holds: bool) {
+        let held = std::mem::replace(&mut *self.held.lock(), holds.then(Vec::new));
+        held.into_iter().flatten().for_each(|(done, written)| done(written));
+    }
+
     fn is_live(&self) -> bool {
         self.cluster.members().nodes.contains_key(&self.node())
     }
@@ -361,9 +325,37 @@ impl SharedStore for MemoryNode {
             Some(node) => members.deliveries.entry(node).or_default().push_back(Delivery::Call(request, answered)),
             None => {
                 drop(members);
-                gone(vec![answered]);
+                answered(Err(Refused::NotOwner.into()));
             }
         }
+    }
+
+    fn confirm_lease(&self) -> Result<()> {
+        let (me, now) = (self.node(), (self.cluster.clock)());
+        let is_over = self.cluster.members().nodes.get(&me).is_none_or(|node| node.lease_until <= now);
+        if is_over {
+            self.renew();
+        }
+        Ok(())
+    }
+
+    fn stop_serving(&self) -> Result<()> {
+        if let Some(joined) = &mut *self.joined.lock() {
+            joined.queues.clear();
+        }
+        if let Some(node) = self.cluster.members().nodes.get_mut(&self.node()) {
+            node.queues.clear();
+        }
+        self.renew();
+        Ok(())
+    }
+
+    fn decline(&self, tasks: &[TaskNo]) -> Result<()> {
+        let me = Some(self.node());
+        self.cluster.release_tasks(|task| task.holder == me && tasks.contains(&task.no));
+        let until = (self.cluster.clock)() + self.cluster.lease * DECLINED;
+        self.declined.lock().extend(tasks.iter().map(|task| (*task, until)));
+        Ok(())
     }
 
     fn claim(&self, places: &[(Name, usize)]) -> Result<Vec<TaskRow>> {
@@ -371,9 +363,13 @@ impl SharedStore for MemoryNode {
         if !self.is_live() {
             return Ok(claimed);
         }
+        let now = (self.cluster.clock)();
+        let declined = self.declined.lock().clone();
+        let is_free =
+            |task: &TaskRow| task.holder.is_none() && declined.get(&task.no).is_none_or(|until| *until <= now);
         for (queue, free) in places {
             let mut tables = self.cluster.store.tables();
-            let unheld = tables.tasks.values_mut().filter(|task| task.queue == *queue && task.holder.is_none());
+            let unheld = tables.tasks.values_mut().filter(|task| task.queue == *queue && is_free(task));
             for task in unheld.take(*free) {
                 task.holder = Some(self.node());
                 claimed.push(task.clone());
@@ -398,6 +394,22 @@ impl SharedStore for MemoryNode {
                 task.clone()
             })
             .collect())
+    }
+
+    fn look(&self, shards: &Shards, runs: &[RunNo]) -> Result<Looked> {
+        let (me, now) = (Some(self.node()), (self.cluster.clock)());
+        let mut looked = Looked { unseen: self.unseen_in(shards)?, ..Looked::default() };
+        let tables = self.cluster.store.tables();
+        let has_begun = |row: &RunRow| row.turns > 0 || u128::from(row.started.0) <= now.as_nanos();
+        looked.unseen.retain(|run| tables.runs.get(run).is_some_and(has_begun));
+        for run in runs {
+            match tables.runs.get(run) {
+                Some(row) if row.status.is_open() => looked.stuck.extend(row.stuck.as_ref().map(|_| *run)),
+                Some(_) | None => looked.ended.push(*run),
+            }
+        }
+        looked.held = tables.tasks.values().filter(|task| task.holder == me).map(|task| task.no).collect();
+        Ok(looked)
     }
 
     fn unseen_in(&self, shards: &Shards) -> Result<Vec<RunNo>> {
@@ -459,7 +471,14 @@ impl Writes for MemoryNode {
             tables.writer = None;
             written
         };
-        done(written);
+        let mut held = self.held.lock();
+        match &mut *held {
+            Some(held) => held.push((done, written)),
+            None => {
+                drop(held);
+                done(written);
+            }
+        }
     }
 
     fn close(&self) -> Result<()> {
@@ -472,33 +491,5 @@ impl Writes for MemoryNode {
         self.cluster.release_tasks(|task| task.holder == Some(me));
         gone(calls);
         Ok(())
-    }
-}
-
-impl RunningNotes for MemoryNode {
-    fn began(&self, _: Doing) -> Option<NoteSlot> {
-        None
-    }
-
-    fn ended(&self, _: NoteSlot) {}
-
-    fn left(&self) -> Vec<Doing> {
-        Vec::new()
-    }
-
-    fn forget_left(&self) {}
-}
-
-impl Upkeep for MemoryNode {
-    fn back_up(&self, to: &Path) -> Result<()> {
-        self.cluster.store.back_up(to)
-    }
-
-    fn has_backup(&self) -> bool {
-        false
-    }
-
-    fn problems(&self) -> Result<Vec<String>> {
-        Ok(Vec::new())
     }
 }

@@ -1,13 +1,14 @@
 //! Reading a store in memory as one of its nodes.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use dacapo_core::{AttributeValue, Name, Timestamp};
 
 use super::node::MemoryNode;
 use crate::{
-    Belongings, Filter, MessageRow, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, RunNo, RunRow,
-    StoreError, TaskNo, TaskRow, TimerRow,
+    Belongings, Doing, Filter, MessageRow, NoteSlot, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, RunNo,
+    RunRow, RunningNotes, StoreError, TaskNo, TaskRow, TimerRow, Upkeep,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -108,5 +109,33 @@ impl ReadTasks for MemoryNode {
 
     fn tasks_of(&self, run: RunNo) -> Result<Vec<TaskRow>> {
         self.cluster.store.tasks_of(run)
+    }
+}
+
+impl RunningNotes for MemoryNode {
+    fn began(&self, _: Doing) -> Option<NoteSlot> {
+        None
+    }
+
+    fn ended(&self, _: NoteSlot) {}
+
+    fn left(&self) -> Vec<Doing> {
+        Vec::new()
+    }
+
+    fn forget_left(&self) {}
+}
+
+impl Upkeep for MemoryNode {
+    fn back_up(&self, to: &Path) -> Result<()> {
+        self.cluster.store.back_up(to)
+    }
+
+    fn has_backup(&self) -> bool {
+        false
+    }
+
+    fn problems(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
     }
 }

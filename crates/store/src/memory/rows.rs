@@ -12,6 +12,10 @@ use crate::{
 type Result<T> = std::result::Result<T, StoreError>;
 
 impl Rows for Tables {
+    fn is_shared(&self) -> bool {
+        self.writer.is_some()
+    }
+
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo> {
         let no = RunNo::new(self.next(), self.shard_of(&new.queue));
         let first_run_id = if new.first_run_id.is_empty() { new.run_id.clone() } else { new.first_run_id.clone() };
@@ -258,6 +262,9 @@ impl Rows for Tables {
 
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool> {
         let Some(row) = self.tasks.get_mut(&attempt.task) else { return Ok(false) };
+        if self.writer.as_ref().is_some_and(|writer| row.holder != Some(writer.node)) {
+            return Ok(false);
+        }
         if attempt.is_older_than(row.attempt, row.external) {
             return Ok(true);
         }

@@ -116,11 +116,11 @@ impl Activities {
     }
 
     fn ended(&self, token: Vec<u8>, ctx: &ActivityCtx, is_local: bool, result: Result<Payload, Failure>) {
-        let is_stopped = result.as_ref().is_err_and(|failure| failure.is_cancelled() && ctx.cancellation().is_some());
-        if is_local && is_stopped && self.stops.load(Ordering::SeqCst) && !self.is_cancelled(&token) {
+        if is_local && self.is_left_to_the_next_worker(&token, ctx, &result) {
             drop(self.running.lock().remove(&token));
             return self.leave_run(&ctx.info().run_id);
         }
+        let is_stopped = was_stopped(ctx, &result);
         let result = match result {
             result if ctx.is_left_to_others(&result) && !is_local => ActivityExecutionResult::will_complete_async(),
             result if ctx.is_left_to_others(&result) => {
@@ -133,6 +133,11 @@ impl Activities {
             Err(failure) => ActivityExecutionResult::fail(failure_to_proto(&failure)),
         };
         self.complete(token, result);
+    }
+
+    /// Whether a shutdown has stopped an attempt of local work, and not the workflow.
+    fn is_left_to_the_next_worker(&self, token: &[u8], ctx: &ActivityCtx, result: &Result<Payload, Failure>) -> bool {
+        was_stopped(ctx, result) && self.stops.load(Ordering::SeqCst) && !self.is_cancelled(token)
     }
 
     /// The result of an attempt that has ended as cancelled. One that was not cancelled by the server has failed, and is tried again.
@@ -247,6 +252,11 @@ impl Activities {
         self.player.runs_with_local_work().iter().for_each(|run_id| self.leave_run(run_id));
         all.len()
     }
+}
+
+/// Whether an attempt has ended because it was asked to.
+fn was_stopped(ctx: &ActivityCtx, result: &Result<Payload, Failure>) -> bool {
+    result.as_ref().is_err_and(|failure| failure.is_cancelled() && ctx.cancellation().is_some())
 }
 
 /// The facts of an attempt.

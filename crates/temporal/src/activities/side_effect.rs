@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::{Failure, FailureKind, Headers, Name, Payload, RunClosure, TimeoutKind, Timestamp};
-use dacapo_worker::{ActivityInfo, Attempt, pause_after};
+use dacapo_worker::{ActivityCtx, ActivityInfo, Attempt, pause_after};
 
 use super::Activities;
 use crate::convert::{failure_to_proto, payload_to_proto};
@@ -25,12 +25,22 @@ impl Activities {
         let info = info(&next, start, name, self.worker.queue().clone(), now);
         let ctx = self.ctx(&token, info, true);
         let limit = limit(&next, now);
-        let (this, of_token) = (self.clone(), token.clone());
-        let done = move |result| this.side_effect_ended(of_token, &next, result);
+        let (this, ended, of_token) = (self.clone(), ctx.clone(), token.clone());
+        let done = move |result| this.side_effect_ended(of_token, &ended, &next, result);
         self.run(token, SIDE_EFFECT, true, Attempt::of_future(ctx, Box::pin(within(limit, closure)), done));
     }
 
-    fn side_effect_ended(&self, token: Vec<u8>, next: &NextAttempt, result: Result<Payload, Failure>) {
+    fn side_effect_ended(
+        &self,
+        token: Vec<u8>,
+        ctx: &ActivityCtx,
+        next: &NextAttempt,
+        result: Result<Payload, Failure>,
+    ) {
+        if self.is_left_to_the_next_worker(&token, ctx, &result) {
+            drop(self.running.lock().remove(&token));
+            return self.leave_run(&ctx.info().run_id);
+        }
         let result = match result {
             Ok(value) => ActivityExecutionResult::ok(payload_to_proto(&value)),
             Err(failure) => {

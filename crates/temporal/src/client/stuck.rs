@@ -51,7 +51,7 @@ fn last_failure(newest_first: Vec<HistoryEvent>) -> Option<(Timestamp, WorkflowT
         let since = event.event_time.map(time_from_proto).unwrap_or_default();
         match event.attributes {
             Some(Attributes::WorkflowTaskFailedEventAttributes(failed)) => {
-                return (!is_usual(failed.cause())).then_some((since, failed));
+                return (!is_usual(failed.cause()) && !is_cut_off(&failed)).then_some((since, failed));
             }
             Some(Attributes::WorkflowTaskCompletedEventAttributes(_)) => return None,
             _ => {}
@@ -71,6 +71,11 @@ fn is_usual(cause: Cause) -> bool {
             | Cause::FailoverCloseCommand
             | Cause::UnhandledUpdate
     )
+}
+
+/// Whether a worker of Dacapo left the task to the next one: the run is not stuck.
+fn is_cut_off(failed: &WorkflowTaskFailedEventAttributes) -> bool {
+    failed.failure.clone().is_some_and(|failure| player::is_task_cut_off(&failure_from_proto(failure)))
 }
 
 fn cause_of(since: Timestamp, failed: WorkflowTaskFailedEventAttributes) -> Stuck {

@@ -15,7 +15,9 @@ use super::promises::{Promises, Resolve};
 use super::refusal::Refusal;
 use super::side_effects::{self, Next, NextAttempt, SideEffects};
 use crate::convert::payload_from_proto;
-use crate::proto::activation::InitializeWorkflow;
+use crate::numbers::{from_temporal, to_temporal};
+use crate::proto::activation::{InitializeWorkflow, ResolveActivity};
+use crate::proto::activity::activity_resolution::Status;
 use crate::proto::commands::workflow_command::Variant;
 use crate::proto::commands::{self, WorkflowCommand};
 use crate::reserved::{LEFT_SIGNALS, PINS};
@@ -39,8 +41,8 @@ pub(crate) struct CachedRun {
 pub(crate) struct BridgeState {
     /// The ids by which the server knows updates that are not answered.
     pub(crate) updates: BTreeMap<Name, String>,
-    /// Updates of this activation that are neither accepted nor rejected yet.
-    undecided: BTreeSet<Name>,
+    /// Updates of this activation that are neither accepted nor rejected yet, and their names.
+    undecided: BTreeMap<Name, Name>,
     pub(crate) promises: Promises,
     pub(crate) side_effects: SideEffects,
     /// The snapshot that the run published last.
@@ -49,8 +51,8 @@ pub(crate) struct BridgeState {
     pins: Option<Payload>,
     /// Activities that have no result and were not cancelled, without those that may be abandoned: to drop these is no command.
     open_activities: BTreeMap<Seq, (Name, CallSite)>,
-    /// Local activities that have no result, cancelled or not.
-    open_local: BTreeSet<Seq>,
+    /// Local activities that have no result, and whether the workflow has cancelled them.
+    open_local: BTreeMap<Seq, bool>,
     now: Timestamp,
 }
 
@@ -93,8 +95,7 @@ impl BridgeState {
     fn without_side_effect(&mut self, job: Job, outbox: &mut Outbox) -> Option<Job> {
         match job {
             Job::Resolve { seq, resolution: Resolution::SideEffect(outcome), .. } => {
-                let number = u32::try_from(seq.0).ok()?;
-                match self.side_effects.attempt_ended(number, outcome)? {
+                match self.side_effects.attempt_ended(to_temporal(seq), outcome)? {
                     Next::Resolve(seq, outcome) => {
                         outbox.resolved.insert(seq);
                         Some(Job::resolve(seq, Resolution::SideEffect(outcome)))
@@ -202,10 +203,13 @@ impl BridgeState {
                 if c.cancel != CancelType::Abandon {
                     open(c.seq, &c.activity);
                 }
-                self.open_local.insert(c.seq);
+                self.open_local.insert(c.seq, false);
             }
             CommandKind::Cancel(c) if c.operation == Operation::Promise => self.promises.close(c.seq),
-            CommandKind::Cancel(c) => drop(self.open_activities.remove(&c.seq)),
+            CommandKind::Cancel(c) => {
+                self.open_activities.remove(&c.seq);
+                self.open_local.entry(c.seq).and_modify(|is_cancelled| *is_cancelled = true);
+            }
             CommandKind::Promise(c) => self.promises.open(c),
             _ => {}
         }
@@ -259,7 +263,7 @@ impl BridgeState {
         for update in &done.left_updates {
             // One that came in an earlier task was refused there.
             if self.updates.contains_key(&update.id) {
-                self.refuse_update(&update.id, &continued_as_new(), to, outbox);
+                self.refuse_update(&update.id, &continued_as_new(&update.id, &update.name), to, outbox);
             }
         }
     }
@@ -269,15 +273,15 @@ impl BridgeState {
         if let Job::Update(update) = job
             && !update.accepted
         {
-            self.undecided.insert(update.id.clone());
+            self.undecided.insert(update.id.clone(), update.name.clone());
         }
     }
 
     /// Refuses updates that the turn left undecided: the workflow has returned to continue as new and waits for its handlers. The server
     /// takes no answer to them in a later task.
     pub(crate) fn refuse_undecided(&mut self, to: &Target<'_>, outbox: &mut Outbox) {
-        for update in std::mem::take(&mut self.undecided) {
-            self.refuse_update(&update, &continued_as_new(), to, outbox);
+        for (id, name) in std::mem::take(&mut self.undecided) {
+            self.refuse_update(&id, &continued_as_new(&id, &name), to, outbox);
         }
     }
 
@@ -316,6 +320,15 @@ impl BridgeState {
         !self.open_local.is_empty() || self.side_effects.has_open_attempts()
     }
 
+    /// Whether this result says that local work was cancelled which the workflow wants: core cancels what waits for its next attempt when
+    /// it takes a run out of memory.
+    pub(crate) fn is_cut_off(&self, result: &ResolveActivity) -> bool {
+        let status = result.result.as_ref().and_then(|result| result.status.as_ref());
+        let is_wanted = self.side_effects.is_wanted(result.seq)
+            || self.open_local.get(&from_temporal(result.seq)).is_some_and(|is_cancelled| !is_cancelled);
+        matches!(status, Some(Status::Cancelled(_))) && is_wanted
+    }
+
     /// Whether the run has to leave memory now, to be played again: a side effect waits for its next attempt, and its closure is spent.
     pub(crate) fn is_to_leave(&self, has_closure: impl Fn(Seq) -> bool) -> bool {
         !self.has_local_work() && self.side_effects.pausing().any(|seq| !has_closure(seq))
@@ -341,11 +354,11 @@ fn check_left(count: usize, bytes: usize) -> Result<(), Refusal> {
 }
 
 /// Why an update that no handler has begun to handle is refused.
-fn continued_as_new() -> Failure {
-    Failure::application(
-        "the workflow continued as new before this update was handled; send it again, to the run that goes on",
-    )
-    .typed("ContinuedAsNew")
+fn continued_as_new(id: &Name, name: &Name) -> Failure {
+    let why = format!(
+        "the workflow continued as new before update {name:?} of id {id:?} was handled; send it again, to the run that goes on"
+    );
+    Failure::application(why).typed("ContinuedAsNew")
 }
 
 /// Where a run's commands go.

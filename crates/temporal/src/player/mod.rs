@@ -44,7 +44,7 @@ use closures::Closures;
 use jobs::Work;
 use recorder::TranscriptRecorder;
 use refusal::Refusal;
-pub(crate) use refusal::cause_of;
+pub(crate) use refusal::{cause_of, is_cut_off as is_task_cut_off};
 use reply::Reply;
 
 /// The facts that a player needs.
@@ -164,6 +164,10 @@ impl QueuePlayer {
                 return Err(Refusal::new(StuckCause::Internal, why));
             }
         };
+        // A replay has what was recorded, also where the workflow did not want it.
+        if !activation.is_replaying && variants.iter().any(|variant| is_cut_off(&cached.state, variant)) {
+            return Err(Refusal::cut_off());
+        }
         let mut outbox = Outbox::default();
         let now = activation.timestamp.map(time_from_proto).unwrap_or_default();
         let queue = cached.name.queue.clone();
@@ -173,6 +177,9 @@ impl QueuePlayer {
         while !jobs.is_empty() {
             let Some(done) = self.play_turn(run_id, &mut cached, activation, now, jobs, reply)? else { return Ok(()) };
             cached.state.turn(now, &done, &to, &mut outbox)?;
+            if done.closed {
+                cached.state.promises.close_all();
+            }
             // A promise that the turn has opened is resolved by another one.
             let opened = std::mem::take(&mut early).into_iter();
             jobs = opened.filter_map(|update| cached.state.resolve_promise(&update, &to, &mut outbox)).collect();
@@ -413,6 +420,10 @@ pub(crate) fn eviction(activation: &WorkflowActivation) -> Option<&RemoveFromCac
         Some(Variant::RemoveFromCache(reason)) => Some(reason),
         _ => None,
     })
+}
+
+fn is_cut_off(state: &BridgeState, variant: &Variant) -> bool {
+    matches!(variant, Variant::ResolveActivity(result) if state.is_cut_off(result))
 }
 
 fn take_init(variants: &mut Vec<Variant>) -> Option<Box<InitializeWorkflow>> {

@@ -56,6 +56,12 @@ impl Promises {
         }
     }
 
+    /// Forgets all promises: the run is closed.
+    pub(crate) fn close_all(&mut self) {
+        self.open.clear();
+        self.names.clear();
+    }
+
     /// Whether a resolution is for a promise that is not open, and was not resolved either: a turn may open it.
     pub(crate) fn may_open(&self, update: &Update) -> bool {
         let Ok(resolve) = Resolve::of(update) else { return false };

@@ -122,6 +122,11 @@ impl SideEffects {
         Some((pending.number, pending.pauses))
     }
 
+    /// Whether an attempt of this number is open for a side effect that the workflow has not cancelled.
+    pub(crate) fn is_wanted(&self, number: u32) -> bool {
+        self.by_number.get(&number).is_some_and(|seq| self.pending.contains_key(seq))
+    }
+
     /// Whether an attempt runs, or has not told its end since it was cancelled.
     pub(crate) fn has_open_attempts(&self) -> bool {
         let is_timer = |number, seq| self.pending.get(seq).is_some_and(|it| it.pauses && it.number == number);
@@ -260,7 +265,7 @@ mod tests {
     fn attempt_is_open_until_its_end_is_known_and_a_pause_is_not() {
         let mut effects = SideEffects::default();
         effects.begin(&command(), Timestamp(5));
-        assert!(effects.has_open_attempts());
+        assert!(effects.has_open_attempts() && effects.is_wanted(3));
         let failure = another_attempt(&Failure::application("no answer"), Duration::ZERO);
         let Some(Next::Pause(timer, _)) = effects.attempt_ended(3, Outcome::Failed(Box::new(failure))) else {
             panic!("a pause follows");
@@ -269,7 +274,7 @@ mod tests {
         let Some(Next::Attempt(second)) = effects.timer_fired(timer) else { panic!("an attempt follows") };
         assert_eq!((effects.has_open_attempts(), effects.pausing().count()), (true, 0));
         effects.cancel(Seq(3));
-        assert!(effects.has_open_attempts(), "it is cancelled and runs on");
+        assert!(effects.has_open_attempts() && !effects.is_wanted(second.number), "it is cancelled and runs on");
         effects.attempt_ended(second.number, Outcome::Completed(Payload::empty()));
         assert!(!effects.has_open_attempts());
     }
