@@ -12,7 +12,7 @@ pub fn a_turn_is_refused_where_another_node_owns_the_run(cluster: &dyn Cluster) 
         let epoch = Epoch::default();
         let of_the_owner = [
             as_write(plain_turn(run, 0)),
-            Write::Settle { run, epoch, messages: Vec::new(), tasks: Vec::new() },
+            Write::Settle { run, epoch, turn: 0, messages: Vec::new(), tasks: Vec::new() },
             Write::SetStuck { run, epoch, stuck: None },
         ];
         for refused_write in of_the_owner {
