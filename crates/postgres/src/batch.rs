@@ -174,6 +174,7 @@ impl GroupCommit {
                 Ok(done) => return Ok(done),
                 Err(Failure::Disconnected(why)) => drop(self.reconnect(&why)?),
                 Err(Failure::Conflict(_)) => {
+                    self.node.meters.conflicts.increment(1);
                     // A statement of several may have begun a transaction.
                     self.is_begun = true;
                     self.roll_back();
@@ -267,6 +268,7 @@ impl GroupCommit {
                     premises += 1;
                 }
                 Err(Failure::Conflict(why)) => {
+                    self.node.meters.conflicts.increment(1);
                     // A pause is at its longest after a few seconds.
                     match pause < LONGEST_PAUSE {
                         true => tracing::debug!(why, "a commit met another one and is tried again"),
@@ -285,6 +287,7 @@ impl GroupCommit {
                     if let Some((group, answers)) = prepared
                         && last.is_some_and(|last| last >= group)
                     {
+                        self.node.meters.receipts.increment(1);
                         return Ok(answers);
                     }
                 }
@@ -330,7 +333,7 @@ impl GroupCommit {
         self.is_begun = true;
         let link = self.link.as_mut().ok_or_else(|| Failure::Disconnected("there is no connection".to_owned()))?;
         let answers = link.run(&trip)?;
-        if answers[fence].is_empty() {
+        if !membership::passes(&answers[fence]) {
             return Err(Failure::Dead);
         }
         if let Some(draws) = draws {
@@ -437,6 +440,7 @@ impl GroupCommit {
             match connected {
                 Ok((link, last)) => {
                     tracing::info!("the connection to PostgreSQL is back");
+                    self.node.meters.reconnects.increment(1);
                     self.link = Some(link);
                     if last != Some(None) {
                         return Ok(last.flatten());
