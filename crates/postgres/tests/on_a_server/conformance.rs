@@ -58,11 +58,15 @@ impl Cluster for Nodes {
     }
 
     fn cut_answers(&self, name: &'static str, act: &mut dyn FnMut()) {
-        let cutting =
-            self.with_proxy(name, |proxy| proxy.cuts_every(Duration::from_millis(50)..Duration::from_millis(250)));
+        // No commit is answered, and the connection is cut soon after it.
+        let cutting = self.with_proxy(name, |proxy| {
+            proxy.lose_commits(true);
+            proxy.cuts_every(Duration::from_millis(30)..Duration::from_millis(120))
+        });
         while cutting.cuts() < 20 {
             act();
         }
+        self.with_proxy(name, |proxy| proxy.lose_commits(false));
         cutting.stop();
     }
 }
