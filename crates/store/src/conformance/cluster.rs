@@ -41,7 +41,7 @@ pub fn clustered(cluster: &impl Cluster, rule: fn(&dyn Cluster)) {
     rule(cluster);
 }
 
-/// What happened to the shards of a node.
+/// Counts what happened to the shards of a node.
 #[derive(Default)]
 struct Moves {
     gained: AtomicUsize,

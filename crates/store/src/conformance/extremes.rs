@@ -80,7 +80,7 @@ pub fn a_nul_in_the_text_of_an_error_does_no_harm(store: &dyn Store) {
     assert_eq!(records(store, run), [(0, record)]);
 }
 
-/// As after a lost answer, when the engine hands in what it does not know to be committed.
+/// The engine hands in again what it does not know to be committed, as after a lost answer.
 pub fn writes_that_come_again_together_change_nothing(store: &dyn Store) {
     let (one, two) = (owned(store, "order-1", "run-1").run, owned(store, "order-2", "run-2").run);
     let new = NewRun { request: Some("request-3".into()), ..new_run("order-3", "run-3") };

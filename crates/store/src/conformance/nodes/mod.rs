@@ -17,8 +17,8 @@ pub use ownership::{
 pub use together::{
     a_child_on_another_node_tells_its_parent_however_the_parent_goes_on, a_task_that_no_node_has_is_claimed_by_one,
     a_write_whose_answer_is_cut_off_is_committed_once, messages_of_one_sender_keep_their_order,
-    of_two_writers_of_one_turn_one_commits, two_nodes_that_make_one_request_start_one_run,
-    two_nodes_that_start_one_workflow_id_start_one_run,
+    of_two_writers_of_one_turn_one_commits, the_owner_of_a_run_leaves_its_tasks_to_the_node_that_works_at_them,
+    two_nodes_that_make_one_request_start_one_run, two_nodes_that_start_one_workflow_id_start_one_run,
 };
 
 /// Defines one test for each rule of several nodes, over a [`Cluster`](crate::conformance::nodes::Cluster) that the
@@ -37,6 +37,7 @@ macro_rules! conformance_tests_of_nodes {
             due_timers_are_returned_to_the_owner_of_their_run_alone
             old_runs_are_removed_by_the_node_that_owns_their_shard
             a_task_that_no_node_has_is_claimed_by_one
+            the_owner_of_a_run_leaves_its_tasks_to_the_node_that_works_at_them
             two_nodes_that_start_one_workflow_id_start_one_run
             two_nodes_that_make_one_request_start_one_run
             of_two_writers_of_one_turn_one_commits

@@ -106,8 +106,7 @@ pub fn a_dead_node_loses_its_runs_and_its_tasks_to_the_others(cluster: &dyn Clus
     assert_eq!(b.losses_of_all(), 0);
 }
 
-/// As when the database was away for longer than a lease: nodes that then take each other for dead, in turns, never come to
-/// work.
+/// The database was away for longer than a lease: nodes that then take each other for dead, in turns, never come to work.
 pub fn nodes_that_were_all_away_keep_their_shards_and_settle(cluster: &dyn Cluster) {
     let a = TestNode::join(cluster, "a", "main");
     let runs = a.start_many();

@@ -38,6 +38,29 @@ pub fn a_task_that_no_node_has_is_claimed_by_one(cluster: &dyn Cluster) {
     assert_eq!(all, tasks.into_iter().collect());
 }
 
+pub fn the_owner_of_a_run_leaves_its_tasks_to_the_node_that_works_at_them(cluster: &dyn Cluster) {
+    let (a, b, runs) = two_nodes(cluster);
+    let run = one_of(&b, &runs);
+    let shards: Shards = [run.shard()].into_iter().collect();
+    let offered = || NewTask { offered: true, ..task() };
+    let first = commit(&*b.store, TurnWrite { tasks: vec![offered()], ..plain_turn(run, 0) }).unwrap().tasks;
+    let claimed = a.shared().claim(&[("main".into(), 10)]).unwrap();
+    assert_eq!(claimed.iter().map(|task| task.no).collect::<Vec<_>>(), first);
+    let more = TurnWrite { tasks: vec![task(), offered()], ..plain_turn(run, 1) };
+    let more = commit(&*b.store, more).unwrap().tasks;
+    let own = |above: i64, limit| -> Vec<TaskNo> {
+        let tasks = b.shared().tasks_in(&shards, &["main".into()], above, limit).unwrap();
+        assert!(tasks.iter().all(|task| task.holder == Some(b.shared().node())), "{tasks:?}");
+        tasks.into_iter().map(|task| task.no).collect()
+    };
+    assert_eq!((own(0, 10), own(0, 1), own(more[0].0, 10)), (more.clone(), more[..1].to_vec(), more[1..].to_vec()));
+    assert_eq!(b.shared().tasks_in(&shards, &["other".into()], 0, 10).unwrap(), []);
+    assert_eq!(a.store.task(first[0]).unwrap().unwrap().holder, Some(a.shared().node()));
+    cluster.silence("a");
+    until(cluster, "the other has taken its runs over", || runs.iter().all(|run| b.owns(*run)));
+    assert_eq!(own(0, 10), [first, more].concat());
+}
+
 pub fn two_nodes_that_start_one_workflow_id_start_one_run(cluster: &dyn Cluster) {
     let (a, b, _) = two_nodes(cluster);
     for number in 100..140 {
