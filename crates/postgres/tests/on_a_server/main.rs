@@ -3,4 +3,5 @@
 mod conformance;
 mod meters;
 mod nodes;
+mod notes;
 mod schema;
