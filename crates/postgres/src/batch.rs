@@ -1,6 +1,7 @@
 //! Committing a group: facts are locked and read in one round trip, and changes written and committed in a second.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use dacapo_core::Name;
 use dacapo_store::{Batch, NodeNo, Refused, Shards, StoreError, TurnOf, Write, Written, apply};
+use tokio_postgres::Row;
 
 use crate::address::Address;
 use crate::facts::{Facts, Reading};
@@ -40,6 +42,7 @@ const IDS: usize = 200;
 
 /// The numbers of tasks that a node draws at once.
 const TASK_BLOCK: i64 = 4096;
+const DRAW_TASKS: &str = "SELECT nextval('task_blocks') FROM generate_series(1, $1::bigint)";
 
 /// How often a group is tried again because a fact has changed meanwhile. Locks make that rare; without end, it is a bug.
 const PREMISES: usize = 20;
@@ -56,7 +59,7 @@ pub(crate) struct GroupCommit {
     alarm: Arc<Alarm>,
     /// None before this process has joined the other nodes.
     membership: Option<Membership>,
-    tasks: TaskBlock,
+    tasks: TaskBlocks,
     /// How often this process has joined the other nodes.
     life: u64,
     /// The shards that the node has lost because the others took it for dead, until it is told.
@@ -71,18 +74,33 @@ pub(crate) struct GroupCommit {
     ended: Option<StoreError>,
 }
 
-/// Numbers of tasks that this node has drawn and not used.
-struct TaskBlock {
-    next: i64,
-    end: i64,
+/// Numbers of tasks that this node has drawn and not used, in rising order.
+#[derive(Default)]
+struct TaskBlocks(VecDeque<Range<i64>>);
+
+impl TaskNumbers for TaskBlocks {
+    fn next(&mut self) -> Option<i64> {
+        let number = self.0.front_mut()?.next();
+        if self.0.front().is_some_and(Range::is_empty) {
+            self.0.pop_front();
+        }
+        number
+    }
 }
 
-impl TaskNumbers for TaskBlock {
-    fn next(&mut self) -> Option<i64> {
-        (self.next < self.end).then(|| {
-            self.next += 1;
-            self.next - 1
-        })
+impl TaskBlocks {
+    /// Returns how many numbers are left.
+    fn left(&self) -> usize {
+        self.0.iter().map(|block| (block.end - block.start) as usize).sum()
+    }
+
+    /// Adds the blocks of these numbers, which are higher than all before.
+    fn add(&mut self, rows: &[Row]) -> Result<()> {
+        for row in rows {
+            let block: i64 = get(row, 0)?;
+            self.0.push_back(block * TASK_BLOCK..(block + 1) * TASK_BLOCK);
+        }
+        Ok(())
     }
 }
 
@@ -103,7 +121,7 @@ impl GroupCommit {
         closing: Arc<AtomicBool>,
     ) -> Result<Self> {
         link.script(&session(&address)).map_err(Failure::into_error)?;
-        let tasks = TaskBlock { next: 0, end: 0 };
+        let tasks = TaskBlocks::default();
         let link = Some(link);
         Ok(Self {
             address,
@@ -156,6 +174,7 @@ impl GroupCommit {
                 Ok(done) => return Ok(done),
                 Err(Failure::Disconnected(why)) => drop(self.reconnect(&why)?),
                 Err(Failure::Conflict(_)) => {
+                    self.node.meters.conflicts.increment(1);
                     // A statement of several may have begun a transaction.
                     self.is_begun = true;
                     self.roll_back();
@@ -249,6 +268,7 @@ impl GroupCommit {
                     premises += 1;
                 }
                 Err(Failure::Conflict(why)) => {
+                    self.node.meters.conflicts.increment(1);
                     // A pause is at its longest after a few seconds.
                     match pause < LONGEST_PAUSE {
                         true => tracing::debug!(why, "a commit met another one and is tried again"),
@@ -267,6 +287,7 @@ impl GroupCommit {
                     if let Some((group, answers)) = prepared
                         && last.is_some_and(|last| last >= group)
                     {
+                        self.node.meters.receipts.increment(1);
                         return Ok(answers);
                     }
                 }
@@ -312,18 +333,15 @@ impl GroupCommit {
         self.is_begun = true;
         let link = self.link.as_mut().ok_or_else(|| Failure::Disconnected("there is no connection".to_owned()))?;
         let answers = link.run(&trip)?;
-        if answers[fence].is_empty() {
+        if !membership::passes(&answers[fence]) {
             return Err(Failure::Dead);
         }
-        if let Some(draws) = draws
-            && let Some(row) = answers[draws].first()
-        {
-            let block: i64 = get(row, 0)?;
-            self.tasks = TaskBlock { next: block * TASK_BLOCK, end: (block + 1) * TASK_BLOCK };
+        if let Some(draws) = draws {
+            self.tasks.add(&answers[draws])?;
         }
         let mut facts = reading.end(&answers)?;
         if let Some(most) = needs.sweep {
-            facts.swept = Some(sweep(link, most)?);
+            facts.swept = Some(sweep(link, most, &self.node.foreign())?);
         }
         let node = self.node.clone();
         // A shard that the node is about to give away is given once this group is committed.
@@ -356,7 +374,7 @@ impl GroupCommit {
             if overlay.lacks_task_numbers {
                 // The next attempt draws some.
                 let missing = std::mem::take(&mut overlay.missing);
-                self.tasks = TaskBlock { next: 0, end: 0 };
+                self.tasks = TaskBlocks::default();
                 return Ok((Attempt::Incomplete, missing));
             }
             return Ok((Attempt::Incomplete, overlay.missing));
@@ -393,9 +411,8 @@ impl GroupCommit {
     /// Adds a statement that draws numbers for tasks if they may not suffice. Returns its place.
     fn draws_tasks(&self, writes: &[Write], trip: &mut Trip<'_>) -> Option<usize> {
         let wanted: usize = writes.iter().map(new_tasks).sum();
-        let left = self.tasks.end - self.tasks.next;
-        let lacks = wanted > 0 && (left as usize) < wanted;
-        lacks.then(|| trip.step("SELECT nextval('task_blocks')", values![]))
+        let lacks = wanted.saturating_sub(self.tasks.left());
+        (lacks > 0).then(|| trip.step(DRAW_TASKS, values![lacks.div_ceil(TASK_BLOCK as usize) as i64]))
     }
 
     /// Ends the transaction, so that no other waits for its locks.
@@ -423,6 +440,7 @@ impl GroupCommit {
             match connected {
                 Ok((link, last)) => {
                     tracing::info!("the connection to PostgreSQL is back");
+                    self.node.meters.reconnects.increment(1);
                     self.link = Some(link);
                     if last != Some(None) {
                         return Ok(last.flatten());

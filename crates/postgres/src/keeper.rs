@@ -166,6 +166,7 @@ impl Keeper {
         }
         let dead = group.between(|batch| batch.between_groups(|membership, link| membership.bury(link, &over)))?;
         for node in &dead {
+            self.node.meters.dead_nodes.increment(1);
             tracing::warn!(node = node.0, "a node is gone: the others take over its runs");
         }
         Ok(self.see_others(group)?.map(|(view, _)| view))

@@ -20,6 +20,7 @@ mod flush;
 mod keeper;
 mod link;
 mod membership;
+mod meters;
 mod needs;
 mod news;
 mod node;

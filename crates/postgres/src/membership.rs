@@ -267,7 +267,7 @@ impl Membership {
         trip.step(GIVE, values![self.no, shards, owners]);
         trip.step(RELEASE, values![self.no, low_bits, kept]);
         trip.step("COMMIT", values![]);
-        Ok(!link.run(&trip)?[fence].is_empty())
+        Ok(passes(&link.run(&trip)?[fence]))
     }
 
     /// Gives back all tasks that this node holds, because it has nothing in memory any more.
@@ -286,6 +286,11 @@ impl Membership {
     pub(crate) fn leave(&self, link: &mut Link) -> Result<()> {
         link.query(LEAVE, values![self.no, self.incarnation]).map(drop)
     }
+}
+
+/// Returns whether [`FENCE`] has let this node pass: it is alive, and no other process has its name.
+pub(crate) fn passes(fence: &[Row]) -> bool {
+    !fence.is_empty()
 }
 
 /// Makes shards for queues that have none. Another node may do the same at this moment.

@@ -10,6 +10,8 @@ use dacapo_core::{Name, Timestamp};
 use dacapo_store::{NodeNo, NodeRow, Recipient, RunNo, Shard, Shards, SharedShards, TaskNo};
 use dacapo_sync::{Mutex, ranks};
 
+use crate::meters::Meters;
+
 /// The knowledge that all threads of a node share: its number, its shards, and the other nodes.
 pub(crate) struct Node {
     no: AtomicI64,
@@ -19,6 +21,7 @@ pub(crate) struct Node {
     lease: Mutex<Lease>,
     /// The tasks that this node takes only after this time, because it cannot work at them.
     declined: Mutex<BTreeMap<TaskNo, Instant>>,
+    pub(crate) meters: Meters,
 }
 
 /// A moment by a clock that goes on while the machine is suspended.
@@ -81,14 +84,18 @@ impl Node {
         let (no, process, owned) = (AtomicI64::new(0), AtomicI64::new(0), SharedShards::default());
         let lease = Mutex::new(ranks::MEMBERS, Lease::default());
         let declined = Mutex::new(ranks::MEMBERS, BTreeMap::new());
-        Arc::new(Self { no, process, owned, view, lease, declined })
+        Arc::new(Self { no, process, owned, view, lease, declined, meters: Meters::new() })
     }
 
     /// Notes that the lease was renewed by a statement that was sent at this moment and saw this time of the database.
     pub(crate) fn set_lease(&self, sent: Moment, lease: Duration, time: Timestamp) {
         let now = Moment::now();
         let middle = Moment((sent.0 + now.0) / 2);
-        *self.lease.lock() = Lease { until: Moment(sent.0 + lease), seen: Some((middle, time)) };
+        let next = Lease { until: Moment(sent.0 + lease), seen: Some((middle, time)) };
+        let before = std::mem::replace(&mut *self.lease.lock(), next);
+        // A node that joins has its whole lease before it.
+        let left = before.seen.map_or(lease, |_| before.until.0.saturating_sub(now.0));
+        self.meters.lease_left.set(left.as_secs_f64());
     }
 
     /// Returns whether the lease runs, so that no other node has taken a run of this one.
@@ -162,6 +169,12 @@ impl Node {
     /// first turn.
     pub(crate) fn owns_shard_of(&self, owned: &Shards, queue: &Name) -> bool {
         self.see(|view| view.shards.get(queue).is_some_and(|shards| shards.iter().any(|shard| owned.contains(*shard))))
+    }
+
+    /// Returns the shards that other nodes own.
+    pub(crate) fn foreign(&self) -> Shards {
+        let me = self.no();
+        self.see(|view| view.owners.iter().filter(|(_, owner)| **owner != me).map(|(shard, _)| *shard).collect())
     }
 
     /// Returns whether this node serves a queue.

@@ -143,12 +143,15 @@ impl ReadRuns for PostgresStore {
     }
 
     fn closed_before(&self, before: Timestamp, limit: usize) -> Result<Vec<RunNo>> {
-        let sql = "SELECT no FROM runs WHERE closed < $1 ORDER BY closed, no LIMIT $2";
-        numbers(&self.rows(sql, values![moment(before), limit as i64])?)
+        // Each node removes old runs of its own shards, and of those that no node owns.
+        let sql =
+            "SELECT no FROM runs WHERE closed < $1 AND (no & 1023) <> ALL($3::bigint[]) ORDER BY closed, no LIMIT $2";
+        numbers(&self.rows(sql, values![moment(before), limit as i64, low_bits(&self.node.foreign())])?)
     }
 
     fn has_remains(&self) -> Result<bool> {
-        Ok(!self.rows("SELECT run FROM garbage LIMIT 1", values![])?.is_empty())
+        let sql = "SELECT run FROM garbage WHERE (run & 1023) <> ALL($1::bigint[]) LIMIT 1";
+        Ok(!self.rows(sql, values![low_bits(&self.node.foreign())])?.is_empty())
     }
 
     fn count(&self, filter: &Filter) -> Result<u64> {

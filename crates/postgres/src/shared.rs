@@ -131,6 +131,9 @@ impl SharedStore for PostgresStore {
             lenient_until: None,
         };
         keeper.renew(group)?;
+        tracing::info!(
+            "code that kills its process is not quarantined here: a store in PostgreSQL keeps no notes of what a process runs"
+        );
         let others: Vec<NodeNo> = self.node.see(|view| view.nodes.iter().map(|node| node.row.no).collect());
         outbox.tell_members(others.into_iter().filter(|node| *node != self.node.no()));
         let ears = Ears { events, alarm: alarm.clone(), outbox: Arc::downgrade(outbox) };

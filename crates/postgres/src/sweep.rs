@@ -1,10 +1,11 @@
 //! Removing what is left of deleted runs, step by step.
 
-use dacapo_store::SWEEP_BYTES;
+use dacapo_store::{SWEEP_BYTES, Shards};
 
 use crate::failure::Failure;
 use crate::link::Link;
 use crate::row::get;
+use crate::shared::low_bits;
 use crate::trip::values;
 
 const TURNS: &str = "SELECT turn, length(record)::bigint FROM turns WHERE run = $1 ORDER BY turn LIMIT $2";
@@ -19,11 +20,15 @@ struct Left {
     bytes: usize,
 }
 
-/// Removes at most `most` turns and messages within the transaction that has begun. Returns whether there may be more.
-pub(crate) fn sweep(link: &mut Link, most: usize) -> Result<bool, Failure> {
+/// A node sweeps its own shards and those that no node owns, so that two never wait for each other.
+const NEXT: &str = "SELECT run FROM garbage WHERE (run & 1023) <> ALL($1::bigint[]) ORDER BY run LIMIT 1";
+
+/// Removes at most `most` turns and messages within the transaction that has begun, but none of these shards. Returns whether
+/// there may be more.
+pub(crate) fn sweep(link: &mut Link, most: usize, foreign: &Shards) -> Result<bool, Failure> {
     let mut left = Left { rows: most, bytes: SWEEP_BYTES };
     loop {
-        let Some(row) = link.query("SELECT run FROM garbage ORDER BY run LIMIT 1", values![])?.pop() else {
+        let Some(row) = link.query(NEXT, values![low_bits(foreign)])?.pop() else {
             return Ok(false);
         };
         let run: i64 = get(&row, 0)?;

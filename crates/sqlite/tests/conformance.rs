@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use dacapo_sqlite::SqliteStore;
-use dacapo_store::Store;
+use dacapo_store::{Nodes, Store, StoreError, Writes};
 use tempfile::TempDir;
 
 /// A store in a folder that goes when it does.
@@ -29,3 +29,19 @@ impl Deref for Fresh {
 }
 
 dacapo_store::conformance_tests!(*Fresh::new());
+
+/// The suite of several nodes does not apply: one process serves a file.
+#[test]
+fn a_second_node_is_refused_until_the_first_has_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db").to_str().unwrap().to_owned();
+    let first = SqliteStore::open(&path).unwrap();
+    assert!(first.shared().is_none(), "it has no nodes");
+    match SqliteStore::open(&path) {
+        Err(StoreError::Busy(_)) => {}
+        Err(other) => panic!("{other} is another refusal"),
+        Ok(_) => panic!("a second process must not serve the file"),
+    }
+    first.close().unwrap();
+    SqliteStore::open(&path).expect("the first has left");
+}

@@ -1,10 +1,14 @@
-//! The suite that every store must pass. A store's tests call `conformance_tests!(make a store)`.
+//! The suite that every store must pass. A store's tests call `conformance_tests!(make a store)`, and those of a store that
+//! several nodes share `conformance_tests_of_nodes!(make a cluster)` as well.
 
 mod closing;
+mod cluster;
 mod crash_count;
 mod delete;
+mod extremes;
 mod import;
 mod messages;
+pub mod nodes;
 mod reset;
 mod retention;
 mod starts;
@@ -14,8 +18,8 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
 
 use dacapo_core::{
-    Failure, FailureKind, IdReuse, Job, Name, ParentClose, Resolution, Seq, Start, StartOutcome, Target, Timestamp,
-    from_stored,
+    AttributeValue, Failure, FailureKind, IdReuse, Job, Name, ParentClose, Resolution, Seq, Start, StartOutcome,
+    Target, Timestamp, from_stored,
 };
 
 use crate::{
@@ -39,6 +43,12 @@ pub use delete::{
     a_closed_run_of_another_store_is_added_as_it_is, a_number_is_given_once_whatever_is_deleted,
     a_run_that_is_added_again_takes_no_place_of_what_is_left_of_it, an_open_run_cannot_be_deleted,
     the_parent_of_a_run_may_be_deleted_before_it,
+};
+pub use extremes::{
+    a_nul_in_the_text_of_an_error_does_no_harm, ids_and_text_of_any_script_are_kept,
+    messages_are_read_in_the_order_in_which_they_were_stored, moments_of_another_clock_are_kept_as_they_are,
+    pages_end_where_the_next_begins, records_and_messages_of_two_mebibytes_are_kept_whole,
+    ten_thousand_tasks_of_one_turn_are_committed_together, writes_that_come_again_together_change_nothing,
 };
 pub use import::{
     attribute_of_any_kind_is_set_replaced_and_removed,
@@ -127,6 +137,14 @@ macro_rules! conformance_tests {
             a_run_that_is_added_again_takes_no_place_of_what_is_left_of_it
             the_parent_of_a_run_may_be_deleted_before_it
             commit_callback_runs_while_the_store_holds_no_lock
+            records_and_messages_of_two_mebibytes_are_kept_whole
+            ids_and_text_of_any_script_are_kept
+            a_nul_in_the_text_of_an_error_does_no_harm
+            writes_that_come_again_together_change_nothing
+            messages_are_read_in_the_order_in_which_they_were_stored
+            pages_end_where_the_next_begins
+            ten_thousand_tasks_of_one_turn_are_committed_together
+            moments_of_another_clock_are_kept_as_they_are
         }
     };
     ($make:expr; $($rule:ident)*) => {

@@ -3,6 +3,8 @@
 mod members;
 mod node;
 mod node_reads;
+#[cfg(test)]
+mod node_tests;
 mod reads;
 mod rows;
 
@@ -98,7 +100,7 @@ impl Tables {
         let shards = self.shards.get(queue).map(Vec::as_slice).unwrap_or_default();
         let is_owned = |shard: &&Shard| self.writer.as_ref().is_some_and(|writer| writer.owned.contains(**shard));
         let owned: Vec<&Shard> = shards.iter().filter(is_owned).collect();
-        let turn = self.last as usize;
+        let turn = self.runs.len();
         match (owned.is_empty(), shards.is_empty()) {
             (false, _) => *owned[turn % owned.len()],
             (true, false) => shards[turn % shards.len()],

@@ -13,6 +13,7 @@ pub struct Proxy {
     port: u16,
     open: Arc<Mutex<Vec<Connection>>>,
     loses_commits: Arc<AtomicBool>,
+    is_shut: Arc<AtomicBool>,
 }
 
 /// A connection through a proxy.
@@ -39,9 +40,14 @@ impl Proxy {
         let port = listener.local_addr().expect("it is bound").port();
         let open: Arc<Mutex<Vec<Connection>>> = Arc::default();
         let loses_commits = Arc::new(AtomicBool::new(false));
+        let is_shut = Arc::new(AtomicBool::new(false));
+        let refuses = is_shut.clone();
         let (server, kept, loses) = (server.to_owned(), open.clone(), loses_commits.clone());
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
+                if refuses.load(Ordering::SeqCst) {
+                    continue;
+                }
                 let Ok(server) = TcpStream::connect(&server) else { continue };
                 let mut open = kept.lock().expect("no thread panics with it");
                 let is_silent = Arc::new(AtomicBool::new(false));
@@ -52,9 +58,14 @@ impl Proxy {
                     thread::spawn(move || pass(from, to, &silent, |bytes| answers && is_lost(&loses, bytes)));
                 }
                 open.push(Connection { streams: [client, server], is_silent });
+                drop(open);
+                if refuses.load(Ordering::SeqCst) {
+                    // It was shut meanwhile.
+                    cut(&kept);
+                }
             }
         });
-        Self { port, open, loses_commits }
+        Self { port, open, loses_commits, is_shut }
     }
 
     /// Passes nothing on any more over the connections that are open now, and leaves them open. New connections are passed on.
@@ -75,6 +86,17 @@ impl Proxy {
     /// Cuts all connections now.
     pub fn cut(&self) {
         cut(&self.open);
+    }
+
+    /// Cuts all connections, and accepts none until it is opened.
+    pub fn shut(&self) {
+        self.is_shut.store(true, Ordering::SeqCst);
+        self.cut();
+    }
+
+    /// Accepts connections again.
+    pub fn open(&self) {
+        self.is_shut.store(false, Ordering::SeqCst);
     }
 
     /// Returns a URL that leads to this proxy in place of the server.

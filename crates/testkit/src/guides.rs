@@ -29,3 +29,6 @@ struct Recipes;
 
 #[doc = include_str!("../../../docs/troubleshoot.md")]
 struct Troubleshoot;
+
+#[doc = include_str!("../../../docs/store.md")]
+struct Store;

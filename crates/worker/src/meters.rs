@@ -13,7 +13,7 @@ use dacapo_core::{Failure, FailureKind, Name, Payload};
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level as Importance, Metadata, Unit};
 
 /// The number of the table of meters. It rises when a name, a kind or a label changes: dashboards depend on them.
-pub const METERS_NUMBER: u32 = 1;
+pub const METERS_NUMBER: u32 = 2;
 
 /// One counter, gauge or histogram.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +94,11 @@ pub mod meter {
         TERMINATING: Gauge "dacapo_terminating" ["queue"] "Attempts and turns that were asked to stop and are still within the grace period.";
         ZOMBIES: Gauge "dacapo_zombies" ["queue"] "Attempts and turns that were asked to stop and still run after the grace period.";
         STOPPED: Gauge "dacapo_stopped" [] "1 once the engine has stopped because of its store; the process has to be started again.";
+        RECONNECTS: Counter "dacapo_postgres_reconnects_total" [] "How often the connection to PostgreSQL over which a node commits was lost and made again.";
+        CONFLICTS: Counter "dacapo_postgres_conflicts_total" [] "Transactions that another one was in the way of, and that were made again.";
+        RECEIPTS: Counter "dacapo_postgres_receipts_total" [] "Groups of writes whose answer was lost with the connection, and that had been committed.";
+        DEAD_NODES: Counter "dacapo_postgres_dead_nodes_total" [] "Other nodes that this one took for dead, because their leases were over.";
+        LEASE_LEFT: Gauge "dacapo_postgres_lease_left" [] "Seconds that were left of the node's lease when it was last renewed. Near 0, the other nodes soon take this one for dead.";
     }
 
     pub(super) const fn all() -> &'static [Meter] {

@@ -6,9 +6,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use dacapo_test_postgres::SHARED_DATABASE;
 
 use super::results::Outcome;
-use super::tool;
+use super::{packages, tool};
 use crate::cargo;
 use crate::process::{self, Ended};
 
@@ -38,8 +39,22 @@ fn arguments(nextest: bool) -> Vec<String> {
 /// Seconds that a build may take.
 const BUILD: u64 = 900;
 
+/// How tests are run.
+pub(super) struct Rules<'r> {
+    /// Seconds that they may take.
+    pub(super) limit: u64,
+    /// The PostgreSQL database for those that need one.
+    pub(super) database: Option<&'r str>,
+}
+
 /// The outcome, and the failed tests or the first error of the compiler.
-pub(super) fn run(folder: &Path, packages: &[String], filter: Option<&str>, limit: u64) -> Result<(Outcome, String)> {
+pub(super) fn run(
+    folder: &Path,
+    packages: &[String],
+    filter: Option<&str>,
+    rules: &Rules<'_>,
+) -> Result<(Outcome, String)> {
+    let limit = rules.limit;
     let log = folder.join("target/trial.log");
     fs::create_dir_all(folder.join("target"))?;
     let nextest = tool::has_nextest(folder);
@@ -47,7 +62,9 @@ pub(super) fn run(folder: &Path, packages: &[String], filter: Option<&str>, limi
     let command = |more: &[&str]| {
         let mut command = cargo::command(folder);
         cargo::forget_caller(&mut command);
-        command.args(words).args(packages.iter().flat_map(|package| ["--package", package])).args(more);
+        command.args(words).args(packages.iter().flat_map(|package| ["--package", package]));
+        command.args(packages::features_on_a_server(packages).iter().flat_map(|feature| ["--features", feature]));
+        command.args(more).envs(rules.database.map(|url| (SHARED_DATABASE, url)));
         command.envs(ENVIRONMENT.iter().copied()).env_remove("UPDATE_EXPECT");
         command
     };

@@ -8,11 +8,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use dacapo_test_postgres::Server;
 
 use super::copy::Copy;
 use super::options::Options;
+use super::packages::features_on_a_server;
 use super::results::{Key, Outcome, Results, hash};
+use super::trial::Rules;
 use super::{Tried, home, trial};
+use crate::postgres;
 
 /// One change of one file.
 #[derive(Debug)]
@@ -37,13 +41,13 @@ impl Mutant {
     }
 
     /// Tries it in a copy, which is whole again afterwards.
-    fn run(&self, copy: &Copy, limit: u64) -> Result<(Outcome, String)> {
+    fn run(&self, copy: &Copy, rules: &Rules<'_>) -> Result<(Outcome, String)> {
         let file = copy.folder.join(&self.file);
         let unbroken = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         fs::write(&file, self.applied(&unbroken)).with_context(|| format!("cannot write {}", file.display()))?;
         let mut tried = Ok((Outcome::Missed, String::new()));
         for packages in &self.stages {
-            tried = trial::run(&copy.folder, packages, self.filter.as_deref(), limit);
+            tried = trial::run(&copy.folder, packages, self.filter.as_deref(), rules);
             if !matches!(&tried, Ok((Outcome::Missed, _))) {
                 break;
             }
@@ -63,14 +67,18 @@ pub(super) fn run(root: &Path, mutants: &[Mutant], options: &Options) -> Result<
     println!("mutants: {} chosen, {} of them have a result already", mutants.len(), mutants.len() - pending.len());
     if !pending.is_empty() {
         let copies = (0..options.jobs).map(|number| Copy::sync(root, number)).collect::<Result<Vec<_>>>()?;
-        check_unbroken(&copies[0], &pending, options.limit, &mut results)?;
-        try_all(&copies, &pending, options.limit, &mut results)?;
+        let needs_server = |mutant: &&Mutant| mutant.stages.iter().any(|stage| !features_on_a_server(stage).is_empty());
+        let server = pending.iter().any(needs_server).then(|| postgres::start(root, &[])).transpose()?;
+        let url = server.as_ref().map(Server::url);
+        let rules = Rules { limit: options.limit, database: url.as_deref() };
+        check_unbroken(&copies[0], &pending, &rules, &mut results)?;
+        try_all(&copies, &pending, &rules, &mut results)?;
     }
     Ok(mutants.iter().map(|mutant| (mutant.name.clone(), results.get(&mutant.key))).collect())
 }
 
 /// The unbroken tree has to pass, or every mutant would seem to be caught. That it does is kept like a result.
-fn check_unbroken(copy: &Copy, pending: &[&Mutant], limit: u64, results: &mut Results) -> Result<()> {
+fn check_unbroken(copy: &Copy, pending: &[&Mutant], rules: &Rules<'_>, results: &mut Results) -> Result<()> {
     let mut packages: Vec<String> = pending.iter().flat_map(|mutant| mutant.stages.iter().flatten().cloned()).collect();
     packages.sort();
     packages.dedup();
@@ -79,18 +87,18 @@ fn check_unbroken(copy: &Copy, pending: &[&Mutant], limit: u64, results: &mut Re
         return Ok(());
     }
     println!("mutants: the unbroken tree, tests of {}", packages.join(", "));
-    match trial::run(&copy.folder, &packages, None, 3 * limit)? {
+    match trial::run(&copy.folder, &packages, None, &Rules { limit: 3 * rules.limit, ..*rules })? {
         (Outcome::Missed, _) => results.keep(key, Outcome::Missed),
         (outcome, detail) => bail!("the unbroken tree does not pass its tests ({outcome}): {detail}"),
     }
 }
 
-fn try_all(copies: &[Copy], pending: &[&Mutant], limit: u64, results: &mut Results) -> Result<()> {
+fn try_all(copies: &[Copy], pending: &[&Mutant], rules: &Rules<'_>, results: &mut Results) -> Result<()> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new((0, results)));
     let work = |copy: &Copy| -> Result<()> {
         while let Some(mutant) = pending.get(next.fetch_add(1, Ordering::SeqCst)) {
             let began = Instant::now();
-            let (outcome, detail) = mutant.run(copy, limit)?;
+            let (outcome, detail) = mutant.run(copy, rules)?;
             let mut kept = results.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             kept.0 += 1;
             kept.1.keep(mutant.key.clone(), outcome)?;

@@ -14,7 +14,7 @@ use crate::schema::Schema;
 use dacapo_test_postgres::{Proxy, Server, schema_url};
 
 /// Short leases, so that a test need not wait long.
-const PACE: &str = "&lease=1s&renewal=200ms&slow_poll=500ms";
+pub(crate) const PACE: &str = "&lease=1s&renewal=200ms&slow_poll=500ms";
 
 /// What happened to a node.
 #[derive(Default)]
@@ -45,12 +45,12 @@ impl NodeEvents for Seen {
     fn look(&self, _: Shards) {}
 }
 
-struct TestNode {
-    store: Arc<PostgresStore>,
+pub(crate) struct TestNode {
+    pub(crate) store: Arc<PostgresStore>,
     seen: Arc<Seen>,
 }
 
-fn node(url: &str) -> TestNode {
+pub(crate) fn node(url: &str) -> TestNode {
     let store = PostgresStore::open(url).expect("the store opens");
     let seen = Arc::new(Seen::default());
     store.join(&["main".into()], &"test".into(), seen.clone()).expect("the node joins");
@@ -59,7 +59,7 @@ fn node(url: &str) -> TestNode {
 
 /// Waits until something holds, and says what if it never does.
 #[track_caller]
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !holds() {
         assert!(Instant::now() < end, "it never came to this: {what}");
@@ -82,7 +82,7 @@ fn write(store: &PostgresStore, write: Write) -> Result<Written, StoreError> {
     submit(store, write).recv().expect("every write is answered")
 }
 
-fn new(number: usize) -> NewRun {
+pub(crate) fn new(number: usize) -> NewRun {
     NewRun {
         run_id: format!("run-{number}").into(),
         workflow_id: format!("order-{number}").into(),
@@ -304,7 +304,10 @@ fn a_write_whose_answer_is_lost_is_committed_once_though_the_node_is_taken_for_d
 }
 
 /// Submits a write on a thread of its own, because the one that submits may be the one that commits.
-fn submit_on_a_thread(store: &Arc<PostgresStore>, write: Write) -> mpsc::Receiver<Result<Written, StoreError>> {
+pub(crate) fn submit_on_a_thread(
+    store: &Arc<PostgresStore>,
+    write: Write,
+) -> mpsc::Receiver<Result<Written, StoreError>> {
     let (told, answer) = mpsc::channel();
     let store = store.clone();
     std::thread::spawn(move || store.submit(write, Box::new(move |written| drop(told.send(written)))));

@@ -257,6 +257,12 @@ impl MemoryNode {
         self.cluster.members().nodes.contains_key(&self.node())
     }
 
+    /// Returns whether another node owns a run, so that it alone removes the run when that is old.
+    pub(super) fn others_own(&self, run: RunNo) -> bool {
+        let owner = self.cluster.members().owners.get(&run.shard()).and_then(|(_, owner)| *owner);
+        owner.is_some_and(|owner| owner != self.node())
+    }
+
     fn queues(&self) -> Vec<Name> {
         self.joined.lock().as_ref().map(|joined| joined.queues.clone()).unwrap_or_default()
     }

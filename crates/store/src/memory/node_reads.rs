@@ -58,11 +58,15 @@ impl ReadRuns for MemoryNode {
     }
 
     fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>> {
-        self.cluster.store.closed_before(moment, limit)
+        let mut runs = self.cluster.store.closed_before(moment, usize::MAX)?;
+        runs.retain(|run| !self.others_own(*run));
+        runs.truncate(limit);
+        Ok(runs)
     }
 
     fn has_remains(&self) -> Result<bool> {
-        self.cluster.store.has_remains()
+        let garbage = self.cluster.store.tables().garbage.clone();
+        Ok(garbage.into_iter().any(|run| !self.others_own(run)))
     }
 
     fn count(&self, filter: &Filter) -> Result<u64> {
