@@ -131,7 +131,7 @@ impl Keeper {
         }
         let view = match self.lenient_until.is_some_and(|until| now < until) {
             true => view,
-            false => match self.bury_dead(group, view)? {
+            false => match self.declare_silent_dead(group, view)? {
                 Some(view) => view,
                 None => return Ok(()),
             },
@@ -156,7 +156,7 @@ impl Keeper {
 
     /// Takes nodes for dead whose leases are over, and looks again if there were any. None if others have taken this one for dead
     /// meanwhile.
-    fn bury_dead(&self, group: &Group<GroupCommit>, view: View) -> Result<Option<View>, StoreError> {
+    fn declare_silent_dead(&self, group: &Group<GroupCommit>, view: View) -> Result<Option<View>, StoreError> {
         let me = self.node.no();
         let is_over = |row: &dacapo_store::NodeRow| row.lease.is_zero() && row.no != me;
         let over: Vec<NodeNo> =
@@ -164,7 +164,8 @@ impl Keeper {
         if over.is_empty() {
             return Ok(Some(view));
         }
-        let dead = group.between(|batch| batch.between_groups(|membership, link| membership.bury(link, &over)))?;
+        let dead =
+            group.between(|batch| batch.between_groups(|membership, link| membership.declare_dead(link, &over)))?;
         for node in &dead {
             self.node.meters.dead_nodes.increment(1);
             tracing::warn!(node = node.0, "a node is gone: the others take over its runs");

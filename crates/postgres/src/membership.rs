@@ -64,7 +64,7 @@ const RECONNECT: &str = "UPDATE nodes SET incarnation = incarnation + 1, \
      RETURNING incarnation, last_group";
 
 /// It waits for a commit of the dead node that is still under way, which renews the lease: then the node is not dead.
-const BURY: &str = "WITH dead AS (UPDATE nodes SET alive = false WHERE no = ANY($1) AND alive AND lease_until < clock_timestamp() \
+const DECLARE_DEAD: &str = "WITH dead AS (UPDATE nodes SET alive = false WHERE no = ANY($1) AND alive AND lease_until < clock_timestamp() \
      RETURNING no), \
      freed AS (UPDATE shards SET owner = NULL FROM dead WHERE shards.owner = dead.no), \
      released AS (UPDATE tasks SET holder = NULL FROM dead WHERE tasks.holder = dead.no) \
@@ -242,9 +242,9 @@ impl Membership {
     }
 
     /// Takes nodes for dead whose leases are over. Returns those.
-    pub(crate) fn bury(&self, link: &mut Link, nodes: &[NodeNo]) -> Result<Vec<NodeNo>> {
+    pub(crate) fn declare_dead(&self, link: &mut Link, nodes: &[NodeNo]) -> Result<Vec<NodeNo>> {
         let nodes: Vec<i64> = nodes.iter().map(|node| node.0).collect();
-        let rows = link.query(BURY, values![nodes])?;
+        let rows = link.query(DECLARE_DEAD, values![nodes])?;
         rows.iter().map(|row| Ok(NodeNo(get(row, 0)?))).collect()
     }
 

@@ -135,8 +135,8 @@ impl Simulation {
     }
 
     /// Makes attempts of this activity ignore their cancellation, as code does that blocks or spins.
-    pub fn deafen(&self, activity: &'static str) {
-        self.host.deafen(activity.into());
+    pub fn ignore_cancellation(&self, activity: &'static str) {
+        self.host.ignore_cancellation(activity.into());
     }
 
     /// Returns why the engine wanted the process to end, each time it did.

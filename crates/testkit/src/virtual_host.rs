@@ -57,7 +57,7 @@ struct State {
     waits_since: Option<Instant>,
     wake: Option<Timestamp>,
     /// Activities whose attempts ignore their cancellation, as code does that blocks or spins.
-    deaf: BTreeSet<Name>,
+    ignoring: BTreeSet<Name>,
     /// Why the process was to end, each time.
     ends: Vec<String>,
 }
@@ -178,7 +178,7 @@ impl VirtualHost {
         let mut moved = self.world.real.as_ref().is_some_and(|real| real.take_wake());
         let mut is_turn_of_real = true;
         for mut attempt in waiting {
-            if attempt.handle.is_given_up() && !self.lock().deaf.contains(&attempt.handle.ctx().info().activity) {
+            if attempt.handle.is_given_up() && !self.lock().ignoring.contains(&attempt.handle.ctx().info().activity) {
                 moved = true;
                 continue;
             }
@@ -248,8 +248,8 @@ impl VirtualHost {
     }
 
     /// Makes attempts of this activity ignore their cancellation.
-    pub(crate) fn deafen(&self, activity: Name) {
-        self.lock().deaf.insert(activity);
+    pub(crate) fn ignore_cancellation(&self, activity: Name) {
+        self.lock().ignoring.insert(activity);
     }
 
     /// Returns why the process was to end, each time the engine asked for it.

@@ -178,7 +178,7 @@ fn zombies_are_measured_when_they_become_one_and_when_they_end() {
     const WATCHED: [&str; 3] = ["dacapo_activities_running", "dacapo_terminating", "dacapo_zombies"];
     let recorder = Recorder::default();
     let sim = recorder.during(|| Simulation::new(serve));
-    sim.deafen("stuck");
+    sim.ignore_cancellation("stuck");
     sim.start("tries", "a", "").unwrap();
     sim.settle();
     assert_eq!(recorder.show(&WATCHED), "dacapo_activities_running{queue=default} 1\n");

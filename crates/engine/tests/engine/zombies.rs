@@ -51,7 +51,7 @@ fn counts(sim: &Simulation) -> (usize, usize, usize) {
 fn given_up(options: Options, number: usize) -> Simulation {
     const IDS: [&str; 4] = ["a", "b", "c", "d"];
     let sim = Simulation::new(options);
-    sim.deafen("stuck");
+    sim.ignore_cancellation("stuck");
     for id in &IDS[..number] {
         sim.start("tries", id, "").unwrap();
     }
@@ -163,7 +163,7 @@ fn each_queue_counts_its_own_zombies_by_its_own_settings() {
     options.queues.insert("hasty".into(), QueueValues { zombie_grace_period: secs(3), ..QueueValues::default() });
     options.queue("calm");
     let sim = Simulation::new(options);
-    sim.deafen("stuck");
+    sim.ignore_cancellation("stuck");
     sim.start("tries", "a", "hasty").unwrap();
     sim.start("tries", "b", "calm").unwrap();
     sim.advance(LONG + secs(3));
@@ -233,7 +233,7 @@ fn attempt_that_was_given_up_on_is_watched_until_it_ends() {
             Ok(payload(""))
         });
     let sim = Simulation::new(options);
-    sim.deafen("stuck");
+    sim.ignore_cancellation("stuck");
     sim.start("local", "a", "").unwrap();
     sim.start("drops", "b", "").unwrap();
     sim.start("drops", "c", "").unwrap();
@@ -286,7 +286,7 @@ fn day_of_timeouts_cancellations_and_restarts_leaves_no_zombie() {
         options
     };
     over_every_cache(serve, |sim| {
-        sim.deafen("erratic");
+        sim.ignore_cancellation("erratic");
         sim.start("day", "a", "").unwrap();
         let mut most = 0;
         for _ in 0..86_400 / 10 {
