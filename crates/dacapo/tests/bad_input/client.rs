@@ -260,6 +260,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("UpdateCall::header_payload", "headers are opaque"),
     ("Connection::over", "a client is a client"),
     ("Runs::stuck_runs", "takes nothing"),
+    ("Connection::nodes", "takes nothing"),
     ("Connection::capabilities", "takes nothing"),
     ("Connection::client", "takes nothing"),
     ("Connection::runs", "takes nothing"),
