@@ -3,3 +3,4 @@
 mod conformance;
 mod nodes;
 mod schema;
+mod traffic;

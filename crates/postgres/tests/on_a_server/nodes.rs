@@ -45,12 +45,12 @@ impl NodeEvents for Seen {
     fn look(&self, _: Shards) {}
 }
 
-struct TestNode {
-    store: Arc<PostgresStore>,
+pub(crate) struct TestNode {
+    pub(crate) store: Arc<PostgresStore>,
     seen: Arc<Seen>,
 }
 
-fn node(url: &str) -> TestNode {
+pub(crate) fn node(url: &str) -> TestNode {
     let store = PostgresStore::open(url).expect("the store opens");
     let seen = Arc::new(Seen::default());
     store.join(&["main".into()], &"test".into(), seen.clone()).expect("the node joins");
@@ -78,11 +78,11 @@ fn submit(store: &PostgresStore, write: Write) -> mpsc::Receiver<Result<Written,
     answer
 }
 
-fn write(store: &PostgresStore, write: Write) -> Result<Written, StoreError> {
+pub(crate) fn write(store: &PostgresStore, write: Write) -> Result<Written, StoreError> {
     submit(store, write).recv().expect("every write is answered")
 }
 
-fn new(number: usize) -> NewRun {
+pub(crate) fn new(number: usize) -> NewRun {
     NewRun {
         run_id: format!("run-{number}").into(),
         workflow_id: format!("order-{number}").into(),
@@ -102,14 +102,14 @@ fn new(number: usize) -> NewRun {
     }
 }
 
-fn started(store: &PostgresStore, number: usize) -> RunNo {
+pub(crate) fn started(store: &PostgresStore, number: usize) -> RunNo {
     match write(store, Write::Start(Box::new(new(number)))) {
         Ok(Written::Started { run, .. }) => run.run,
         other => panic!("a start was answered with {other:?}"),
     }
 }
 
-fn turn(run: RunNo, number: u64) -> Write {
+pub(crate) fn turn(run: RunNo, number: u64) -> Write {
     Write::Turn(Box::new(TurnWrite::new(TurnOf::Run(run), number, Timestamp::from_millis(2), vec![number as u8; 9])))
 }
 
