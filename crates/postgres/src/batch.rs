@@ -68,7 +68,7 @@ pub(crate) struct GroupCommit {
     too_late: u32,
     /// Set when the store closes: from then on nothing waits for the server to come back.
     closing: Arc<AtomicBool>,
-    /// What the groups cost.
+    /// The traffic of the groups.
     traffic: Arc<TotalTraffic>,
     /// Why nothing is written any more.
     ended: Option<StoreError>,

@@ -63,7 +63,7 @@ pub struct PostgresStore {
     node: Arc<Node>,
     serving: Serving,
     closing: Arc<AtomicBool>,
-    /// What the groups of writes have cost; what a node does between them is not counted.
+    /// The traffic of the groups of writes, without that of the node between them.
     commits: Arc<TotalTraffic>,
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct Link {
     deadline: Duration,
     /// Whether a call has taken longer.
     pub(crate) is_late: bool,
-    /// What has gone over this connection.
+    /// The traffic of this connection.
     pub(crate) traffic: Traffic,
 }
 

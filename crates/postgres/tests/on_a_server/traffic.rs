@@ -1,9 +1,12 @@
 //! What a write and a load cost: round trips and statements are exact numbers.
 
+use std::ops::ControlFlow;
+
 use dacapo_core::{Seq, Timestamp};
 use dacapo_postgres::PostgresStore;
 use dacapo_store::{
-    MessageNo, NewMessage, NewTask, ReadMessages, RunNo, TaskNo, TimerKind, TurnOf, TurnWrite, Write, Written,
+    MessageNo, NewMessage, NewTask, ReadMessages, ReadRuns, ReadTurns, Records, RunNo, StoredRun, TaskNo, TimerKind,
+    TurnOf, TurnWrite, Write, Written,
 };
 
 use crate::nodes::{new, node, started, turn, write};
@@ -26,6 +29,11 @@ fn cost(store: &PostgresStore, one: Write) -> (u64, u64) {
     written.expect("the write is made");
     assert_eq!(reads, (0, 0));
     commits
+}
+
+fn read_cost<R>(store: &PostgresStore, read: impl FnOnce() -> R) -> ((u64, u64), R) {
+    let ([_, reads], read) = counted(store, read);
+    (reads, read)
 }
 
 fn signal(run: RunNo, number: usize) -> Write {
@@ -72,4 +80,85 @@ fn lone_start_turn_or_signal_costs_two_round_trips() {
     let busy = busy_turn(run, 2, waiting(store, run), tasks);
     assert_eq!(cost(store, busy), (2, 11), "a turn that takes a message, ends a task, and makes a task and a timer");
     assert_eq!(cost(store, turn(run, 3)), (2, 6), "a turn that writes only its record");
+}
+
+fn shown(records: &Records) -> Vec<(u64, Vec<u8>)> {
+    let mut shown = Vec::new();
+    let _ = records.show(&mut |turn, record| {
+        shown.push((turn, record.to_vec()));
+        ControlFlow::Continue(())
+    });
+    shown
+}
+
+/// Adds a run with so many turns, each with a record of this length.
+fn with_turns(store: &PostgresStore, schema: &Schema, number: usize, turns: u64, length: usize) -> RunNo {
+    let run = started(store, number);
+    schema.execute(&format!(
+        "INSERT INTO turns (run, turn, record) SELECT {0}, turn, convert_to(rpad(turn::text, {length}, '.'), 'UTF8') \
+         FROM generate_series(0, {turns} - 1) AS turn; UPDATE runs SET turns = {turns} WHERE no = {0}",
+        run.0
+    ));
+    run
+}
+
+#[test]
+fn cold_load_costs_one_round_trip_and_a_long_history_one_more_for_each_portion() {
+    let schema = Schema::new();
+    let node = node(&schema.with(QUIET));
+    let store = &*node.store;
+    let load = |run| store.load(run).unwrap().expect("the run is there");
+    // The first one prepares the statements.
+    load(with_turns(store, &schema, 0, 1, 1));
+    // Full are 256 records, or as many as have a million bytes.
+    for (number, (turns, length, first)) in
+        [(0, 9, 0), (1, 9, 1), (255, 9, 255), (256, 9, 256), (600, 9, 256), (7, 400_000, 3)].into_iter().enumerate()
+    {
+        let run = with_turns(store, &schema, number + 1, turns, length);
+        write(store, signal(run, 1)).unwrap();
+        let (cost, loaded) = read_cost(store, || load(run));
+        assert_eq!(cost, (1, 3), "{turns} turns of {length} bytes");
+        let StoredRun { row, along } = loaded;
+        let along = along.expect("all of it is read at once");
+        assert_eq!(Some(row), store.run(run).unwrap());
+        assert_eq!(along.unseen, store.unseen(run).unwrap());
+        assert_eq!(along.unseen.len(), 2, "the start and the signal");
+
+        let mut all = shown(&along.records);
+        assert_eq!(all.len(), first, "{turns} turns of {length} bytes");
+        let mut next = along.records.next();
+        while let Some(from) = next {
+            let (cost, records) = read_cost(store, || store.records(run, from, 0).unwrap());
+            assert_eq!(cost, (1, 1));
+            all.extend(shown(&records));
+            next = records.next();
+        }
+        let record = |turn: u64| {
+            let mut record = turn.to_string().into_bytes();
+            record.resize(length, b'.');
+            (turn, record)
+        };
+        assert!(all == (0..turns).map(record).collect::<Vec<_>>(), "{turns} turns of {length} bytes");
+    }
+    assert!(store.load(RunNo(1)).unwrap().is_none());
+}
+
+#[test]
+fn reader_that_wants_one_record_is_not_sent_a_history() {
+    let schema = Schema::new();
+    let node = node(&schema.with(QUIET));
+    let store = &*node.store;
+    let run = with_turns(store, &schema, 1, 600, 9);
+    let mut counted = |most: usize| {
+        let mut seen = 0;
+        let mut show = |_: u64, _: &[u8]| {
+            seen += 1;
+            if seen == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let (cost, ()) = read_cost(store, || store.turns(run, 0, &mut show).unwrap());
+        (cost.1, seen)
+    };
+    counted(1);
+    // 4 records, then 16, 64 and 256 at a time.
+    assert_eq!([1, 4, 5, 20, 84, 9_999].map(&mut counted), [(1, 1), (1, 4), (2, 5), (2, 20), (3, 84), (6, 600)]);
 }
