@@ -24,6 +24,7 @@ use crate::overlay::{Overlay, TaskNumbers};
 use crate::row::get;
 use crate::schema::lock_space;
 use crate::sweep::sweep;
+use crate::traffic::TotalTraffic;
 use crate::trip::{Trip, values};
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -70,6 +71,8 @@ pub(crate) struct GroupCommit {
     too_late: u32,
     /// Set when the store closes: from then on nothing waits for the server to come back.
     closing: Arc<AtomicBool>,
+    /// The traffic of the groups.
+    traffic: Arc<TotalTraffic>,
     /// Why nothing is written any more.
     ended: Option<StoreError>,
 }
@@ -119,6 +122,7 @@ impl GroupCommit {
         mut link: Link,
         (node, alarm): (Arc<Node>, Arc<Alarm>),
         closing: Arc<AtomicBool>,
+        traffic: Arc<TotalTraffic>,
     ) -> Result<Self> {
         link.script(&session(&address)).map_err(Failure::into_error)?;
         let tasks = TaskBlocks::default();
@@ -135,6 +139,7 @@ impl GroupCommit {
             is_begun: false,
             too_late: 0,
             closing,
+            traffic,
             ended: None,
         })
     }
@@ -248,7 +253,12 @@ impl GroupCommit {
         let (mut pause, mut premises) = (FIRST_PAUSE, 0);
         loop {
             let mut prepared = None;
-            match self.attempt(writes, &needs, &excluded, &mut prepared) {
+            let before = self.link.as_ref().map(|link| link.traffic);
+            let attempt = self.attempt(writes, &needs, &excluded, &mut prepared);
+            if let (Some(before), Some(link)) = (before, &self.link) {
+                self.traffic.add(link.traffic.since(before));
+            }
+            match attempt {
                 Ok((Attempt::Committed(answers), _)) => {
                     self.too_late = 0;
                     return Ok(answers);

@@ -32,6 +32,7 @@ mod schema;
 mod shared;
 mod sweep;
 mod tls;
+mod traffic;
 mod trip;
 mod upkeep;
 
@@ -49,6 +50,7 @@ use news::Outbox;
 use node::Node;
 use readers::Readers;
 use shared::Serving;
+use traffic::TotalTraffic;
 
 /// The most writes that share one transaction.
 const GROUP: usize = 1024;
@@ -62,6 +64,8 @@ pub struct PostgresStore {
     node: Arc<Node>,
     serving: Serving,
     closing: Arc<AtomicBool>,
+    /// The traffic of the groups of writes, without that of the node between them.
+    commits: Arc<TotalTraffic>,
 }
 
 impl PostgresStore {
@@ -78,7 +82,7 @@ impl PostgresStore {
         schema::prepare(&mut link, &address)?;
         let mut store = Self::of(address.clone(), false);
         let parts = (store.node.clone(), store.serving.alarm.clone());
-        let group = GroupCommit::open(address, link, parts, store.closing.clone())?;
+        let group = GroupCommit::open(address, link, parts, store.closing.clone(), store.commits.clone())?;
         store.group = Some(Arc::new(Group::new(group, GROUP)));
         Ok(store)
     }
@@ -98,7 +102,14 @@ impl PostgresStore {
         let (closing, node) = (Arc::new(AtomicBool::new(false)), Node::new());
         let readers = Readers::new(address.clone(), is_read_only, closing.clone());
         let serving = Serving { outbox: Outbox::new(node.clone()), alarm: Alarm::new() };
-        Self { group: None, readers, address, node, serving, closing }
+        Self { group: None, readers, address, node, serving, closing, commits: Arc::default() }
+    }
+
+    /// Returns how many round trips and statements the groups of writes have cost so far, and how many reading has.
+    #[cfg(feature = "conformance")]
+    #[must_use]
+    pub fn traffic(&self) -> [(u64, u64); 2] {
+        [self.commits.get(), self.readers.traffic.get()]
     }
 
     /// Ends the threads of the node.

@@ -14,6 +14,7 @@ use tokio_postgres::{Client, Row, SimpleQueryMessage, Statement};
 use crate::address::{Address, Encryption};
 use crate::failure::Failure;
 use crate::tls;
+use crate::traffic::Traffic;
 use crate::trip::Trip;
 
 /// The most statements of one trip: as many futures are polled in the order of their list.
@@ -40,6 +41,8 @@ pub(crate) struct Link {
     deadline: Duration,
     /// Whether a call has taken longer.
     pub(crate) is_late: bool,
+    /// The traffic of this connection.
+    pub(crate) traffic: Traffic,
 }
 
 impl Link {
@@ -75,14 +78,22 @@ impl Link {
             Ok(client)
         });
         let client = client.map_err(|failure| naming_pooler(address, failure))?;
-        Ok(Self { runtime: Some(runtime), client, prepared: HashMap::new(), deadline, is_late: false })
+        Ok(Self {
+            runtime: Some(runtime),
+            client,
+            prepared: HashMap::new(),
+            deadline,
+            is_late: false,
+            traffic: Traffic::default(),
+        })
     }
 
     /// Runs the statements of a trip and returns the rows of each.
     pub(crate) fn run(&mut self, trip: &Trip<'_>) -> Result<Vec<Vec<Row>>, Failure> {
         debug_assert!(trip.steps.len() <= STEPS, "{} statements in one trip", trip.steps.len());
         self.prepare(trip)?;
-        let Self { runtime, client, prepared, deadline, is_late } = self;
+        self.traffic.count(trip.steps.len());
+        let Self { runtime, client, prepared, deadline, is_late, .. } = self;
         let runtime = runtime.as_ref().expect("a link in use has its runtime");
         let answers = drive(runtime, async {
             let all = join_all(trip.steps.iter().map(|step| {
@@ -114,6 +125,7 @@ impl Link {
 
     /// Runs statements that have no values.
     pub(crate) fn script(&mut self, sql: &str) -> Result<(), Failure> {
+        self.traffic.count(1);
         let Self { runtime, client, deadline, is_late, .. } = self;
         let runtime = runtime.as_ref().expect("a link in use has its runtime");
         Ok(drive(runtime, in_time(*deadline, is_late, client.batch_execute(sql)))??)
@@ -128,7 +140,8 @@ impl Link {
         if new.is_empty() {
             return Ok(());
         }
-        let Self { runtime, client, prepared, deadline, is_late } = self;
+        self.traffic.count(0);
+        let Self { runtime, client, prepared, deadline, is_late, .. } = self;
         let runtime = runtime.as_ref().expect("a link in use has its runtime");
         let preparing = join_all(new.iter().map(|sql| client.prepare(sql)));
         let made = drive(runtime, in_time(*deadline, is_late, preparing))?;

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use dacapo_core::{AttributeValue, Name, Timestamp};
 use dacapo_store::{
-    Belongings, Filter, MessageRow, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, RunNo, RunRow,
-    StoreError, TaskNo, TaskRow, TimerRow,
+    Belongings, Filter, MessageRow, ReadAlong, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, Records,
+    RunNo, RunRow, StoreError, StoredRun, TaskNo, TaskRow, TimerRow,
 };
 use tokio_postgres::Row;
 
@@ -16,8 +16,15 @@ use crate::trip::{Trip, Value, values};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// The turns that are read in one round trip. A history is rarely longer, and a long one is not held in memory twice.
-const TURNS: i64 = 2_000;
+/// The turns that are read in the first round trip of a reader that may want only a few, and how many times as many in the
+/// next.
+const FIRST_TURNS: usize = 4;
+const GROWTH: usize = 4;
+
+/// Some records, and no more once there are so many bytes of them: the server sends all that it is asked for.
+const RECORDS: &str = "SELECT turn, record FROM (SELECT turn, record, \
+     sum(octet_length(record)) OVER (ORDER BY turn ROWS UNBOUNDED PRECEDING) - octet_length(record) AS before \
+     FROM turns WHERE run = $1 AND turn >= $2 ORDER BY turn LIMIT $3) AS portion WHERE before < $4 ORDER BY turn";
 
 impl PostgresStore {
     pub(crate) fn rows(&self, sql: impl Into<String>, values: Vec<Value<'_>>) -> Result<Vec<Row>> {
@@ -27,9 +34,29 @@ impl PostgresStore {
     }
 
     fn find_run(&self, condition: &str, values: Vec<Value<'_>>) -> Result<Option<RunRow>> {
-        let rows = self.rows(format!("SELECT {} FROM runs WHERE {condition}", run::COLUMNS), values)?;
-        rows.first().map(run::read).transpose()
+        run_of(&self.rows(format!("SELECT {} FROM runs WHERE {condition}", run::COLUMNS), values)?)
     }
+}
+
+/// Returns the values of [`RECORDS`].
+fn portion(run: RunNo, from: u64, most: usize) -> Vec<Value<'static>> {
+    values![run.0, from as i64, most as i64, Records::BYTES as i64]
+}
+
+fn run_of(rows: &[Row]) -> Result<Option<RunRow>> {
+    rows.first().map(run::read).transpose()
+}
+
+fn records(rows: &[Row], room: usize) -> Result<Records> {
+    let mut records = Records::with_room(room);
+    for row in rows {
+        records.push(get::<i64>(row, 0)? as u64, get(row, 1)?);
+    }
+    Ok(records)
+}
+
+fn unseen() -> String {
+    format!("SELECT {} FROM messages WHERE run = $1 AND taken IS NULL ORDER BY no", message::COLUMNS)
 }
 
 fn numbers(rows: &[Row]) -> Result<Vec<RunNo>> {
@@ -67,6 +94,21 @@ fn condition(filter: &Filter) -> (String, Vec<Value<'_>>) {
 impl ReadRuns for PostgresStore {
     fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
         self.find_run("no = $1", values![no.0])
+    }
+
+    /// Each statement sees what was committed when it begins, and they begin in this order: the records have all turns that the
+    /// row counts, and no message was taken by one of them.
+    fn load(&self, no: RunNo) -> Result<Option<StoredRun>> {
+        let mut trip = Trip::default();
+        trip.step(format!("SELECT {} FROM runs WHERE no = $1", run::COLUMNS), values![no.0]);
+        trip.step(RECORDS, portion(no, 0, Records::MOST));
+        trip.step(unseen(), values![no.0]);
+        let answers = self.readers.run(&trip)?;
+        let Some(row) = run_of(&answers[0])? else { return Ok(None) };
+        let unseen: Result<Vec<MessageRow>> = answers[2].iter().map(message::read).collect();
+        // What cannot be read is read again by itself when it is needed, and reported then.
+        let along = records(&answers[1], 0).and_then(|records| Ok(ReadAlong { records, unseen: unseen? }));
+        Ok(Some(StoredRun { row, along: along.ok() }))
     }
 
     fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>> {
@@ -163,28 +205,32 @@ impl ReadRuns for PostgresStore {
 
 impl ReadTurns for PostgresStore {
     fn turns(&self, run: RunNo, from: u64, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()> {
-        let sql = "SELECT turn, record FROM turns WHERE run = $1 AND turn >= $2 ORDER BY turn LIMIT $3";
-        let mut next = from as i64;
+        let (mut next, mut most) = (from, FIRST_TURNS);
         loop {
-            let rows = self.rows(sql, values![run.0, next, TURNS])?;
+            let rows = self.rows(RECORDS, portion(run, next, most))?;
+            let mut bytes = 0;
             for row in &rows {
-                let turn: i64 = get(row, 0)?;
-                if show(turn as u64, get(row, 1)?).is_break() {
+                let (turn, record) = (get::<i64>(row, 0)? as u64, get::<&[u8]>(row, 1)?);
+                if show(turn, record).is_break() {
                     return Ok(());
                 }
-                next = turn + 1;
+                (next, bytes) = (turn + 1, bytes + record.len());
             }
-            if (rows.len() as i64) < TURNS {
+            if rows.len() < most && bytes < Records::BYTES {
                 return Ok(());
             }
+            most = (most * GROWTH).min(Records::MOST);
         }
+    }
+
+    fn records(&self, run: RunNo, from: u64, room: usize) -> Result<Records> {
+        records(&self.rows(RECORDS, portion(run, from, Records::MOST))?, room)
     }
 }
 
 impl ReadMessages for PostgresStore {
     fn unseen(&self, run: RunNo) -> Result<Vec<MessageRow>> {
-        let sql = format!("SELECT {} FROM messages WHERE run = $1 AND taken IS NULL ORDER BY no", message::COLUMNS);
-        self.rows(sql, values![run.0])?.iter().map(message::read).collect()
+        self.rows(unseen(), values![run.0])?.iter().map(message::read).collect()
     }
 
     fn message(&self, run: RunNo, key: &str) -> Result<Option<MessageRow>> {

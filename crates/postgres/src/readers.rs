@@ -12,6 +12,7 @@ use tokio_postgres::Row;
 use crate::address::Address;
 use crate::failure::Failure;
 use crate::link::Link;
+use crate::traffic::TotalTraffic;
 use crate::trip::Trip;
 
 /// The most connections that are kept while no thread reads.
@@ -27,11 +28,13 @@ pub(crate) struct Readers {
     is_read_only: bool,
     /// Set when the store closes: from then on nothing waits for the server to come back.
     closing: Arc<AtomicBool>,
+    pub(crate) traffic: TotalTraffic,
 }
 
 impl Readers {
     pub(crate) fn new(address: Address, is_read_only: bool, closing: Arc<AtomicBool>) -> Self {
-        Self { address, idle: Mutex::new(ranks::STORE_READER, Vec::new()), is_read_only, closing }
+        let idle = Mutex::new(ranks::STORE_READER, Vec::new());
+        Self { address, idle, is_read_only, closing, traffic: TotalTraffic::default() }
     }
 
     /// Runs the statements of a trip once, and returns the rows of each. If the connection is lost, it is not known whether they
@@ -39,13 +42,21 @@ impl Readers {
     pub(crate) fn run_once(&self, trip: &Trip<'_>) -> Result<Vec<Vec<Row>>, StoreError> {
         let idle = self.idle.lock().pop();
         let run = idle.map_or_else(|| self.connect(0), Ok).and_then(|mut link| {
-            let rows = link.run(trip)?;
+            let rows = self.count(&mut link, trip)?;
             Ok((link, rows))
         });
         run.map(|(link, rows)| self.keep(link, rows)).map_err(|failure| {
             self.drop_idle();
             failure.into_error()
         })
+    }
+
+    /// Runs the statements of a trip over this connection, and counts it.
+    fn count(&self, link: &mut Link, trip: &Trip<'_>) -> Result<Vec<Vec<Row>>, Failure> {
+        let before = link.traffic;
+        let rows = link.run(trip);
+        self.traffic.add(link.traffic.since(before));
+        rows
     }
 
     /// Drops idle connections: when the server has ended they are of no use.
@@ -71,7 +82,7 @@ impl Readers {
             let idle = if too_late == 0 { self.idle.lock().pop() } else { None };
             let link = idle.map_or_else(|| self.connect(too_late), Ok);
             let read = link.and_then(|mut link| {
-                let rows = link.run(trip).inspect_err(|_| too_late += u32::from(link.is_late))?;
+                let rows = self.count(&mut link, trip).inspect_err(|_| too_late += u32::from(link.is_late))?;
                 Ok((link, rows))
             });
             match read {

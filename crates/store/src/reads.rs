@@ -6,7 +6,8 @@ use std::path::Path;
 use dacapo_core::{AttributeValue, Name, Timestamp};
 
 use crate::{
-    Belongings, Filter, MessageRow, Nodes, RunNo, RunRow, RunningNotes, StoreError, TaskNo, TaskRow, TimerRow, Writes,
+    Belongings, Filter, MessageRow, Nodes, Records, RunNo, RunRow, RunningNotes, StoreError, StoredRun, TaskNo,
+    TaskRow, TimerRow, Writes,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -26,6 +27,11 @@ impl<S: Writes + ReadRuns + ReadTurns + ReadMessages + ReadTasks + ReadTimers + 
 pub trait ReadRuns {
     /// Returns a run by its number.
     fn run(&self, no: RunNo) -> Result<Option<RunRow>>;
+    /// Returns a run that is about to be played from its record. A store over a network reads what that needs in the
+    /// same trip.
+    fn load(&self, no: RunNo) -> Result<Option<StoredRun>> {
+        Ok(self.run(no)?.map(|row| StoredRun { row, along: None }))
+    }
     /// Finds a run by its workflow id, and by its run id where one is given; otherwise the open run, or the last one.
     fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>>;
     /// Lists runs that match, newest first, before this number: the number of the last row starts the next page.
@@ -53,6 +59,15 @@ pub trait ReadRuns {
 pub trait ReadTurns {
     /// Shows the records of a run from this turn on, in order, until `show` breaks.
     fn turns(&self, run: RunNo, from: u64, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()>;
+    /// Reads a portion of the records of a run from this turn on. `room` is how many bytes they are expected to have.
+    fn records(&self, run: RunNo, from: u64, room: usize) -> Result<Records> {
+        let mut records = Records::with_room(room);
+        self.turns(run, from, &mut |turn, record| {
+            records.push(turn, record);
+            if records.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        Ok(records)
+    }
 }
 
 /// Reads messages.

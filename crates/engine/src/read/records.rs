@@ -1,16 +1,12 @@
-//! The records of a run, read in chunks ahead of the thread that plays them.
+//! The records of a run, read in portions ahead of the thread that plays them: of a long history only three are ever in
+//! memory.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
 use dacapo_core::{TranscriptError, TurnRecord};
-use dacapo_store::{ReadTurns, RunNo, StoreError};
-
-/// The number of records that are read at a time; fewer where they are large. Others may read in between, and of a long
-/// history only three chunks are ever in memory.
-const CHUNK: usize = 256;
-const CHUNK_BYTES: usize = 1 << 20;
+use dacapo_store::{ReadTurns, Records, RunNo, StoreError};
 
 /// Records that cannot be read.
 pub(crate) enum Unreadable {
@@ -19,6 +15,16 @@ pub(crate) enum Unreadable {
     Record(String),
     /// A record is there, in a format of another build.
     OtherBuild(String),
+}
+
+/// A damaged record concerns one run, and not the whole store.
+impl From<StoreError> for Unreadable {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Corrupt(reason) => Self::Record(reason),
+            error => Self::Store(error),
+        }
+    }
 }
 
 impl Unreadable {
@@ -47,10 +53,21 @@ pub(crate) fn each_record_from<S>(
     store: &(impl ReadTurns + Sync + ?Sized),
     run: RunNo,
     from: u64,
+    show: impl FnMut(TurnRecord, usize) -> ControlFlow<S>,
+) -> Result<Option<S>, Unreadable> {
+    let first = store.records(run, from, 0).map_err(Unreadable::from)?;
+    each_record_after(store, run, first, show)
+}
+
+/// Shows these records of a run and those after them, as [`each_record`] does.
+pub(crate) fn each_record_after<S>(
+    store: &(impl ReadTurns + Sync + ?Sized),
+    run: RunNo,
+    first: Records,
     mut show: impl FnMut(TurnRecord, usize) -> ControlFlow<S>,
 ) -> Result<Option<S>, Unreadable> {
     let mut stopped = None;
-    let read = each_row_from(store, run, from, &mut |number, bytes| {
+    let read = each_row_after(store, run, first, &mut |number, bytes| {
         let shown = decode(number, bytes).map(|record| show(record, bytes.len()));
         match shown {
             Ok(ControlFlow::Continue(())) => return ControlFlow::Continue(()),
@@ -59,11 +76,7 @@ pub(crate) fn each_record_from<S>(
         }
         ControlFlow::Break(())
     });
-    // A damaged record concerns one run, and not the whole store.
-    read.map_err(|error| match error {
-        StoreError::Corrupt(reason) => Unreadable::Record(reason),
-        error => Unreadable::Store(error),
-    })?;
+    read.map_err(Unreadable::from)?;
     stopped.transpose()
 }
 
@@ -112,7 +125,7 @@ fn record(store: &(impl ReadTurns + ?Sized), run: RunNo, turn: u64) -> Result<Op
     Ok(found)
 }
 
-/// Shows all records of a run as they are stored, in order, until `show` breaks. While one chunk is shown, a thread
+/// Shows all records of a run as they are stored, in order, until `show` breaks. While one portion is shown, a thread
 /// reads the next. (That thread does not decode them: memory that one thread allocates and another frees costs more
 /// than that gains.)
 pub(crate) fn each_row(
@@ -120,31 +133,30 @@ pub(crate) fn each_row(
     run: RunNo,
     show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
-    each_row_from(store, run, 0, show)
+    each_row_after(store, run, store.records(run, 0, 0)?, show)
 }
 
-fn each_row_from(
+fn each_row_after(
     store: &(impl ReadTurns + Sync + ?Sized),
     run: RunNo,
-    from: u64,
+    first: Records,
     show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
-    let first = Chunk::read(store, run, from, 0)?;
-    if first.next.is_none() {
+    let from = first.next();
+    if from.is_none() {
         let _ = first.show(show);
         return Ok(());
     }
     thread::scope(|scope| {
-        let (ahead, chunks) = mpsc::sync_channel(1);
+        let (ahead, portions) = mpsc::sync_channel(1);
         let reader = thread::Builder::new().name("dacapo-records".to_owned());
-        let from = first.next;
-        // Where no thread can be started, this thread reads the chunks, one by one.
+        // Where no thread can be started, this thread reads the portions, one by one.
         let _ = reader.spawn_scoped(scope, move || read_ahead(store, run, from, &ahead));
-        let mut chunk = first;
+        let mut records = first;
         loop {
-            match (chunk.show(show), chunk.next) {
+            match (records.show(show), records.next()) {
                 (ControlFlow::Continue(()), Some(next)) => {
-                    chunk = chunks.recv().unwrap_or_else(|_| Chunk::read(store, run, next, 0))?;
+                    records = portions.recv().unwrap_or_else(|_| store.records(run, next, 0))?;
                 }
                 _ => return Ok(()),
             }
@@ -157,52 +169,17 @@ fn read_ahead(
     store: &(impl ReadTurns + ?Sized),
     run: RunNo,
     mut from: Option<u64>,
-    ahead: &SyncSender<Result<Chunk, StoreError>>,
+    ahead: &SyncSender<Result<Records, StoreError>>,
 ) {
     let mut room = 0;
     while let Some(turn) = from {
-        let chunk = Chunk::read(store, run, turn, room);
-        // The next chunk is likely as large: it need not grow step by step.
-        room = chunk.as_ref().map_or(0, |chunk| chunk.bytes.len() + chunk.bytes.len() / 8);
-        from = chunk.as_ref().ok().and_then(|chunk| chunk.next);
-        if ahead.send(chunk).is_err() {
+        let records = store.records(run, turn, room);
+        // The next portion is likely as large: it need not grow step by step.
+        room = records.as_ref().map_or(0, |records| records.size() + records.size() / 8);
+        from = records.as_ref().ok().and_then(Records::next);
+        if ahead.send(records).is_err() {
             return;
         }
-    }
-}
-
-/// Some records as they are stored.
-struct Chunk {
-    /// The bytes of all of them, one after the other.
-    bytes: Vec<u8>,
-    /// The number of each, and where it ends.
-    ends: Vec<(u64, usize)>,
-    /// The turn after them, if there may be more.
-    next: Option<u64>,
-}
-
-impl Chunk {
-    /// Reads some records from this turn on. `room` is how many bytes they are expected to have.
-    fn read(store: &(impl ReadTurns + ?Sized), run: RunNo, from: u64, room: usize) -> Result<Self, StoreError> {
-        let (mut bytes, mut ends) = (Vec::with_capacity(room), Vec::with_capacity(CHUNK));
-        let mut is_full = false;
-        store.turns(run, from, &mut |number, record| {
-            bytes.extend_from_slice(record);
-            ends.push((number, bytes.len()));
-            is_full = ends.len() == CHUNK || bytes.len() >= CHUNK_BYTES;
-            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })?;
-        let next = ends.last().filter(|_| is_full).map(|(last, _)| last + 1);
-        Ok(Self { bytes, ends, next })
-    }
-
-    fn show(&self, show: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
-        let mut begin = 0;
-        self.ends.iter().try_for_each(|(number, end)| {
-            let record = &self.bytes[begin..*end];
-            begin = *end;
-            show(*number, record)
-        })
     }
 }
 
@@ -273,7 +250,7 @@ mod tests {
             let (numbers, read) = numbers(&history);
             assert!(read.is_ok());
             assert_eq!(numbers, (0..turns).collect::<Vec<_>>());
-            assert!(history.most.into_inner() <= CHUNK);
+            assert!(history.most.into_inner() <= Records::MOST);
         }
     }
 

@@ -143,7 +143,7 @@ impl Check {
         let note = self.reader.store().began(Doing::Run(row.no)).map(|slot| Note(&self.reader, slot));
         let to_play = RunToPlay { name: &info.name, run: &mut run, note, hand_over: Box::new(hand_over) };
         let mut play = self.workers.of(&row.queue).play(&self.host, to_play);
-        let replayed = replay(self.reader.store(), row, &mut play, &mut OpenOperations::default())?;
+        let replayed = replay(self.reader.store(), row, None, &mut play, &mut OpenOperations::default())?;
         Ok(match replayed {
             Replayed::Stuck(reason) => Some(reason.text),
             Replayed::Ready | Replayed::TakenOver => None,

@@ -52,7 +52,7 @@ pub(crate) fn answer_closed(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play:
     if !requests.is_empty() {
         let replayed = match is_quarantined {
             true => Err(Error::Stuck(quarantine_reason(row).text)),
-            false => replay_run(shared, cached, play, row).map_err(Error::from).and_then(|replayed| {
+            false => replay_run(shared, cached, play, row, None).map_err(Error::from).and_then(|replayed| {
                 replayed.map_err(|not_played| match not_played {
                     NotPlayed::Stuck(reason) => Error::Stuck(reason.text),
                     NotPlayed::TakenOver => Error::Stuck(TOO_LONG.to_owned()),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dacapo_core::{Job, StoredError, Timestamp, from_stored};
-use dacapo_store::{Doing, MessageNo, RunNo, RunRow, StoreError, StuckCause};
+use dacapo_store::{Doing, MessageNo, MessageRow, Records, RunRow, StoreError, StoredRun, StuckCause};
 use dacapo_worker::{Deadlock, HandOver, StuckPlay};
 
 use crate::crash_guard::hooks::admit;
@@ -48,7 +48,23 @@ pub(crate) enum Loaded {
 
 /// Loads a run and its messages.
 pub(crate) fn load(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64) -> Result<Loaded, StoreError> {
-    let Some(row) = shared.store().run(cached.no)? else { return Ok(Loaded::Missing) };
+    let (before, has_news) = begin_to_reread(cached);
+    let loaded = load_since(shared, cached, play, before);
+    if !matches!(loaded, Ok(Loaded::Ready(_))) {
+        // What other nodes have told was not read.
+        cached.lock().rereads |= has_news;
+    }
+    loaded
+}
+
+/// Loads a run whose inbox had these stored messages before the store was read.
+fn load_since(
+    shared: &Arc<Shared>,
+    cached: &Arc<CachedRun>,
+    play: u64,
+    before: BTreeSet<MessageNo>,
+) -> Result<Loaded, StoreError> {
+    let Some(StoredRun { row, along }) = shared.store().load(cached.no)? else { return Ok(Loaded::Missing) };
     if !row.status.is_open() {
         return Ok(Loaded::Closed(Box::new(row)));
     }
@@ -73,53 +89,59 @@ pub(crate) fn load(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64) -> 
         Admission::Waits => return Ok(Loaded::Waits),
         Admission::Delayed(until) => return Ok(Loaded::Delayed(Box::new(row), until)),
     }
-    let playable = match replay_run(shared, cached, play, &row)? {
+    let (records, unseen) = along.map_or((None, None), |along| (Some(along.records), Some(along.unseen)));
+    // Messages are read after all turns that may have taken them, or a turn would take one again: those that were read
+    // along with the row are of use if no turns are read later.
+    let unseen = unseen.filter(|_| records.as_ref().is_none_or(|records| records.next().is_none()));
+    let playable = match replay_run(shared, cached, play, &row, records)? {
         Ok(playable) => playable,
         Err(NotPlayed::Stuck(reason)) => return Ok(Loaded::Stuck(reason)),
         Err(NotPlayed::TakenOver) => return Ok(Loaded::TakenOver),
     };
     // Read without the lock: messages that come meanwhile are told apart by their numbers.
-    let before = begin_to_reread(cached);
-    match unseen(shared, cached.no)? {
+    // Another node may have told of some since: their senders were answered, and may count on them from then on.
+    let (before, rows) = match unseen {
+        Some(rows) if !cached.lock().rereads => (before, rows),
+        _ => (begin_to_reread(cached).0, shared.store().unseen(cached.no)?),
+    };
+    match decoded(rows) {
         Ok(stored) => cached.lock().reread(&before, stored),
         Err(reason) => return Ok(Loaded::Stuck(reason)),
     }
     Ok(Loaded::Ready(playable))
 }
 
-/// Notes which messages are in the inbox before the store is read.
-fn begin_to_reread(cached: &CachedRun) -> BTreeSet<MessageNo> {
+/// Notes which messages are in the inbox before the store is read, and whether another node had told of some.
+fn begin_to_reread(cached: &CachedRun) -> (BTreeSet<MessageNo>, bool) {
     let mut state = cached.lock();
-    state.rereads = false;
-    state.stored()
+    let has_news = std::mem::take(&mut state.rereads);
+    (state.stored(), has_news)
 }
 
 /// Reads the messages of a run in memory again, because another node has stored some. A message that cannot be read is
 /// reported when the run is loaded.
 pub(crate) fn read_messages_again(shared: &Shared, cached: &CachedRun) -> Result<(), StoreError> {
-    let before = begin_to_reread(cached);
-    if let Ok(stored) = unseen(shared, cached.no)? {
+    let (before, _) = begin_to_reread(cached);
+    if let Ok(stored) = decoded(shared.store().unseen(cached.no)?) {
         cached.lock().reread(&before, stored);
     }
     Ok(())
 }
 
-fn unseen(shared: &Shared, run: RunNo) -> Result<Result<Vec<(MessageNo, Job)>, StuckReason>, StoreError> {
-    let mut stored = Vec::new();
-    for row in shared.store().unseen(run)? {
-        match from_stored(&row.job) {
-            Ok(job) => stored.push((row.no, job)),
-            Err(error) => {
-                let text = format!("its message {:?} cannot be read: {error}", row.key);
-                let cause = match error {
-                    StoredError::UnknownFormat { .. } => StuckCause::OtherBuild,
-                    _ => StuckCause::StoreDamaged,
-                };
-                return Ok(Err(StuckReason::of_text(cause, text)));
-            }
+/// Decodes messages. The error says which cannot be read.
+fn decoded(rows: Vec<MessageRow>) -> Result<Vec<(MessageNo, Job)>, StuckReason> {
+    let decode = |row: MessageRow| match from_stored(&row.job) {
+        Ok(job) => Ok((row.no, job)),
+        Err(error) => {
+            let text = format!("its message {:?} cannot be read: {error}", row.key);
+            let cause = match error {
+                StoredError::UnknownFormat { .. } => StuckCause::OtherBuild,
+                _ => StuckCause::StoreDamaged,
+            };
+            Err(StuckReason::of_text(cause, text))
         }
-    }
-    Ok(Ok(stored))
+    };
+    rows.into_iter().map(decode).collect()
 }
 
 /// The reason why a recorded run could not be played.
@@ -128,12 +150,13 @@ pub(crate) enum NotPlayed {
     TakenOver,
 }
 
-/// Plays all recorded turns of a run again.
+/// Plays all recorded turns of a run again. `first` are the records that have been read.
 pub(crate) fn replay_run(
     shared: &Arc<Shared>,
     cached: &Arc<CachedRun>,
     play_no: u64,
     row: &RunRow,
+    first: Option<Records>,
 ) -> Result<Result<Box<Playable>, NotPlayed>, StoreError> {
     let (info, mut run) = match new_instance(&shared.options, row, |name| Some(reporter(shared, name))) {
         Ok(instance) => instance,
@@ -147,7 +170,7 @@ pub(crate) fn replay_run(
     // One note and one watch for all turns: each turn has its own time limit.
     let code = has_turns.then_some(Doing::Run(cached.no));
     let mut play = begin_play(shared, &info, &mut run, code, hand_over(shared, cached, play_no));
-    let replayed = replay(shared.store(), row, &mut play, &mut open)?;
+    let replayed = replay(shared.store(), row, first, &mut play, &mut open)?;
     drop(play);
     Ok(match replayed {
         Replayed::Ready => Ok(Box::new(Playable::new(info, run, open, play_no))),

@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use dacapo_core::{Activation, Completion, Reporter, Run};
-use dacapo_store::{RunRow, Store, StoreError, StuckCause};
+use dacapo_core::{Activation, Completion, Reporter, Run, TurnRecord};
+use dacapo_store::{Records, RunRow, Store, StoreError, StuckCause};
 use dacapo_worker::{Play, RunName};
 
 use crate::options::Options;
-use crate::read::records::{Unreadable, each_record};
+use crate::read::records::{Unreadable, each_record, each_record_after};
 use crate::report::stuck_reason::StuckReason;
 use crate::run::info::RunInfo;
 use crate::run::open_operations::OpenOperations;
@@ -44,14 +44,15 @@ pub(crate) fn new_instance(
     Ok((Arc::new(info), run))
 }
 
-/// Plays all recorded turns of a run again.
+/// Plays all recorded turns of a run again. `first` are the records that have been read.
 pub(crate) fn replay<N>(
     store: &dyn Store,
     row: &RunRow,
+    first: Option<Records>,
     play: &mut Play<'_, N>,
     open: &mut OpenOperations,
 ) -> Result<Replayed, StoreError> {
-    let read = each_record(store, row.no, |record, bytes| {
+    let show = |record: TurnRecord, bytes| {
         open.enter(&record, bytes);
         ControlFlow::Break(match play.activate(Activation::Turn(record.into_turn())) {
             Some(Completion::Turn(_)) => return ControlFlow::Continue(()),
@@ -59,7 +60,11 @@ pub(crate) fn replay<N>(
             Some(Completion::Failed(error)) => Replayed::Stuck(StuckReason::from(&*error)),
             Some(other) => unreachable!("a turn was answered with {other:?}"),
         })
-    });
+    };
+    let read = match first {
+        Some(first) => each_record_after(store, row.no, first, show),
+        None => each_record(store, row.no, show),
+    };
     match read {
         Ok(None) if open.next_turn < row.turns => Ok(Replayed::Stuck(too_few(store, row, open.next_turn)?)),
         Ok(None) => Ok(Replayed::Ready),

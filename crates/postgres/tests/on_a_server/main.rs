@@ -5,3 +5,4 @@ mod meters;
 mod nodes;
 mod notes;
 mod schema;
+mod traffic;

@@ -78,7 +78,7 @@ fn submit(store: &PostgresStore, write: Write) -> mpsc::Receiver<Result<Written,
     answer
 }
 
-fn write(store: &PostgresStore, write: Write) -> Result<Written, StoreError> {
+pub(crate) fn write(store: &PostgresStore, write: Write) -> Result<Written, StoreError> {
     submit(store, write).recv().expect("every write is answered")
 }
 
@@ -102,14 +102,14 @@ pub(crate) fn new(number: usize) -> NewRun {
     }
 }
 
-fn started(store: &PostgresStore, number: usize) -> RunNo {
+pub(crate) fn started(store: &PostgresStore, number: usize) -> RunNo {
     match write(store, Write::Start(Box::new(new(number)))) {
         Ok(Written::Started { run, .. }) => run.run,
         other => panic!("a start was answered with {other:?}"),
     }
 }
 
-fn turn(run: RunNo, number: u64) -> Write {
+pub(crate) fn turn(run: RunNo, number: u64) -> Write {
     Write::Turn(Box::new(TurnWrite::new(TurnOf::Run(run), number, Timestamp::from_millis(2), vec![number as u8; 9])))
 }
 

@@ -7,8 +7,8 @@ use dacapo_core::{AttributeValue, Name, Timestamp};
 
 use super::node::MemoryNode;
 use crate::{
-    Belongings, Doing, Filter, MessageRow, NoteSlot, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, RunNo,
-    RunRow, RunningNotes, StoreError, TaskNo, TaskRow, TimerRow, Upkeep,
+    Belongings, Doing, Filter, MessageRow, NoteSlot, ReadAlong, ReadMessages, ReadRuns, ReadTasks, ReadTimers,
+    ReadTurns, RunNo, RunRow, RunningNotes, StoreError, StoredRun, TaskNo, TaskRow, TimerRow, Upkeep,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -27,6 +27,15 @@ impl ReadTimers for MemoryNode {
 impl ReadRuns for MemoryNode {
     fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
         ReadRuns::run(&self.cluster.store, no)
+    }
+
+    /// Reads ahead as a store over a network does, so that tests of several nodes meet what is old by then.
+    fn load(&self, no: RunNo) -> Result<Option<StoredRun>> {
+        let store = &self.cluster.store;
+        let Some(row) = ReadRuns::run(store, no)? else { return Ok(None) };
+        let records = store.records(no, 0, 0)?;
+        let along = Some(ReadAlong { records, unseen: store.unseen(no)? });
+        Ok(Some(StoredRun { row, along }))
     }
 
     fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>> {
