@@ -233,6 +233,11 @@ impl ReadMessages for PostgresStore {
         self.rows(unseen(), values![run.0])?.iter().map(message::read).collect()
     }
 
+    fn count_unseen(&self, run: RunNo) -> Result<usize> {
+        let rows = self.rows("SELECT count(*) FROM messages WHERE run = $1 AND taken IS NULL", values![run.0])?;
+        rows.first().map_or(Ok(0), |row| Ok(get::<i64>(row, 0)? as usize))
+    }
+
     fn message(&self, run: RunNo, key: &str) -> Result<Option<MessageRow>> {
         let sql = format!("SELECT {} FROM messages WHERE run = $1 AND key = $2", message::COLUMNS);
         self.rows(sql, values![run.0, key])?.first().map(message::read).transpose()

@@ -175,11 +175,6 @@ impl SharedStore for PostgresStore {
         Ok(Timestamp((micros as u64).saturating_mul(1_000)))
     }
 
-    fn count_unseen(&self, run: RunNo) -> Result<usize> {
-        let rows = self.rows("SELECT count(*) FROM messages WHERE run = $1 AND taken IS NULL", values![run.0])?;
-        rows.first().map_or(Ok(0), |row| Ok(get::<i64>(row, 0)? as usize))
-    }
-
     fn tell(&self, to: Recipient, news: News) {
         self.serving.outbox.tell(&to, &news);
     }

@@ -181,6 +181,12 @@ impl ReadMessages for SqliteStore {
         self.rows(&sql, &[run.0.into()], message::read)
     }
 
+    fn count_unseen(&self, run: RunNo) -> Result<usize> {
+        let sql = "SELECT count(*) FROM messages WHERE run = ? AND taken IS NULL";
+        let counts = self.rows(sql, &[run.0.into()], |row| row.get::<_, i64>(0).map_err(store_error))?;
+        Ok(counts.first().map_or(0, |count| *count as usize))
+    }
+
     fn message(&self, run: RunNo, key: &str) -> Result<Option<MessageRow>> {
         let sql = format!("SELECT {} FROM messages WHERE run = ? AND key = ?", message::COLUMNS);
         Ok(self.rows(&sql, &[run.0.into(), key.to_owned().into()], message::read)?.pop())

@@ -38,8 +38,6 @@ pub trait SharedStore: Send + Sync {
     fn other_builds(&self) -> Vec<Name>;
     /// Reads the time of day by the clock that all nodes share.
     fn clock(&self) -> Result<Timestamp>;
-    /// Counts the messages of a run that no turn has taken.
-    fn count_unseen(&self, run: RunNo) -> Result<usize>;
 
     /// Tells the owner of a run, or the nodes that serve a queue. Never waits: news of the same kind may be told once
     /// for all.

@@ -75,6 +75,8 @@ pub trait ReadMessages {
     /// Returns all messages of a run that no turn has taken: never only those above a number, because numbers are not
     /// commit order.
     fn unseen(&self, run: RunNo) -> Result<Vec<MessageRow>>;
+    /// Counts the messages of a run that no turn has taken.
+    fn count_unseen(&self, run: RunNo) -> Result<usize>;
     /// Returns the message with this key.
     fn message(&self, run: RunNo, key: &str) -> Result<Option<MessageRow>>;
     /// Returns the runs of a chain that have the request of this key, in the order of their numbers. The chain is named

@@ -180,6 +180,10 @@ impl<F: StoreLayer> ReadMessages for LayeredStore<F> {
         self.store()?.unseen(run)
     }
 
+    fn count_unseen(&self, run: RunNo) -> Result<usize, StoreError> {
+        self.store()?.count_unseen(run)
+    }
+
     fn message(&self, run: RunNo, key: &str) -> Result<Option<MessageRow>, StoreError> {
         self.store()?.message(run, key)
     }

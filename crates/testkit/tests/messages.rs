@@ -172,6 +172,14 @@ fn child_in_a_queue_that_is_not_served_fails_the_test_and_says_what_to_write() {
 }
 
 #[test]
+fn activity_that_is_neither_faked_nor_served_fails_the_test_and_says_what_to_write() {
+    expect![[r#"
+        run "test-1" of workflow "waits_for_an_activity" is stuck: this kit neither fakes nor serves its activity "charge".
+        Write `kit.fake(charge, …)` or `kit.serve(charge)` before the first run."#]]
+    .assert_eq(&message(|kit| drop(kit.run(waits_for_an_activity, ()))));
+}
+
+#[test]
 fn activity_in_a_queue_that_the_test_names_is_served() {
     let mut kit = Kit::new();
     kit.queue("gpu");

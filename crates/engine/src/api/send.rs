@@ -95,9 +95,11 @@ pub(crate) struct SendingMessage {
 impl SendingMessage {
     /// Submits a message for an open run.
     pub(crate) fn begin(shared: &Arc<Shared>, row: &RunRow, key: Name, job: Job) -> Result<Self, Error> {
-        let waiting = match shared.nodes().filter(|nodes| !nodes.owns(row.no)) {
-            Some(nodes) => nodes.count_unseen(row.no)?,
-            None => shared.runs.get(row.no).map_or(0, |cached| cached.lock().waiting()),
+        // Messages of a run that is not in memory, or that another node plays, wait in the store alone.
+        let cached = shared.runs.get(row.no).filter(|_| shared.owns(row.no));
+        let waiting = match cached.and_then(|cached| cached.lock().waiting()) {
+            Some(waiting) => waiting,
+            None => shared.store().count_unseen(row.no)?,
         };
         let limit = shared.options.message_limit;
         if waiting >= limit {

@@ -222,7 +222,8 @@ fn first_turn(
     let mut open = OpenOperations { start: kept(start), ..OpenOperations::default() };
     let code = Doing::Start(start_no(&new.workflow_id));
     let play = begin_play(shared, &info, &mut run, Some(code), hand_over(shared, new, answer));
-    let making = Making { no: RunNo::default(), info: &info, open: &mut open, messages: &[] };
+    let making =
+        Making { no: RunNo::default(), info: &info, open: &mut open, messages: &[], unstored_snapshot: &mut None };
     match make(shared, play, making, turn) {
         Made::Planned(plan, _) => Ok((Box::new(Playable::new(info, run, open, 0)), *plan)),
         Made::Void(_) => Err(internal("the first turn left nothing to record")),
@@ -344,6 +345,7 @@ fn claim(shared: &Shared, run: RunNo) -> (Arc<CachedRun>, bool, bool) {
         let is_ours = state.play_state == PlayState::Idle && state.playable.is_none();
         if is_ours {
             state.play_state = PlayState::Busy;
+            state.has_all = true;
         }
         is_ours
     })

@@ -146,7 +146,7 @@ impl Check {
         let replayed = replay(self.reader.store(), row, None, &mut play, &mut OpenOperations::default())?;
         Ok(match replayed {
             Replayed::Stuck(reason) => Some(reason.text),
-            Replayed::Ready | Replayed::TakenOver => None,
+            Replayed::Ready(_) | Replayed::TakenOver => None,
         })
     }
 }

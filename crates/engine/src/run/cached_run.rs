@@ -14,7 +14,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-use dacapo_core::{Activation, Job, Run, Seq, Timestamp};
+use dacapo_core::{Activation, Job, Payload, Run, Seq, Timestamp};
 use dacapo_store::{MessageNo, RunNo};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 use dacapo_worker::{Level, RunName, StuckPlay, Worker, silence};
@@ -31,6 +31,8 @@ pub(crate) struct Playable {
     pub(crate) open: OpenOperations,
     /// Turns that were played and not yet submitted: they asked for nothing but local work.
     pub(crate) deferred: Vec<Plan>,
+    /// The snapshot that recorded turns published and that the store does not have: the next turn stores it.
+    pub(crate) unstored_snapshot: Option<Box<Payload>>,
     /// The number of this play: a run is taken from a play that does not return.
     pub(crate) play: u64,
 }
@@ -38,7 +40,7 @@ pub(crate) struct Playable {
 impl Playable {
     /// Creates a run that was played up to its last recorded turn.
     pub(crate) fn new(info: Arc<RunInfo>, run: Run, open: OpenOperations, play: u64) -> Self {
-        Self { info, run, open, deferred: Vec::new(), play }
+        Self { info, run, open, deferred: Vec::new(), unstored_snapshot: None, play }
     }
 }
 
@@ -76,6 +78,8 @@ pub(crate) struct RunState {
     pub(crate) retries: Vec<(Seq, u32)>,
     /// Whether deferred turns are to be committed now.
     pub(crate) flush: bool,
+    /// Whether the inbox has all messages that wait in the store: the run began here, or they were read.
+    pub(crate) has_all: bool,
     /// Whether its messages are to be read again, because another node has stored some.
     pub(crate) rereads: bool,
     /// Whether the timers with which it began are in memory, if it has had no turn yet.
@@ -148,9 +152,9 @@ impl RunState {
         self.play_state == PlayState::Idle && !self.has_work() && self.has_nothing_uncommitted() && !self.is_pinned
     }
 
-    /// The number of messages that wait.
-    pub(crate) fn waiting(&self) -> usize {
-        self.inbox.len()
+    /// The number of messages that wait. None if the store may have more of them than the inbox.
+    pub(crate) fn waiting(&self) -> Option<usize> {
+        self.has_all.then(|| self.inbox.len())
     }
 
     /// Whether the result of this local work is in the inbox.
@@ -205,6 +209,7 @@ impl RunState {
         for (no, job) in stored.into_iter().rev() {
             self.inbox.push_front(Message::Stored { no, job });
         }
+        self.has_all = true;
         self.recount();
         // Messages that were stored before a request was made may only be known now.
         for (after, _) in &mut self.requests {
@@ -281,6 +286,7 @@ impl RunState {
     /// Takes all messages: the run is not to be played now, or never again.
     pub(crate) fn take_inbox(&mut self) -> Vec<Message> {
         let messages = std::mem::take(&mut self.inbox).into();
+        self.has_all = false;
         self.recount();
         messages
     }
@@ -383,6 +389,17 @@ mod tests {
     }
 
     #[test]
+    fn inbox_counts_for_the_limit_only_while_it_has_all_stored_messages() {
+        let mut state = RunState::default();
+        state.push(message(2));
+        assert_eq!(state.waiting(), None, "the store may have others");
+        state.reread(&state.stored(), vec![stored(1), stored(2)]);
+        assert_eq!(state.waiting(), Some(2), "the store is not asked");
+        state.take_inbox();
+        assert_eq!(state.waiting(), None);
+    }
+
+    #[test]
     fn results_go_to_the_store_and_local_outcomes_are_void_when_a_run_is_stuck() {
         let mut state = RunState::default();
         state.push(Message::Local { seq: Seq(1), resolution: dacapo_core::Resolution::Timer, retried: None });
@@ -393,6 +410,6 @@ mod tests {
         assert!(matches!(&results[..], [Message::Result { .. }]));
         assert!(state.has_local(Seq(1)), "it is dropped only where that work is given up");
         state.drop_local_results();
-        assert_eq!((state.waiting(), numbers(&state)), (1, vec![1]));
+        assert_eq!((state.inbox.len(), numbers(&state)), (1, vec![1]));
     }
 }

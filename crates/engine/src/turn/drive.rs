@@ -170,10 +170,10 @@ fn play_turn(shared: &Arc<Shared>, cached: Arc<CachedRun>, mut playable: Box<Pla
     let turn = Turn { now: shared.now(), jobs, history: playable.open.history, replaying: false, recorded: None };
     messages.extend(late);
     cached.lock().note_taken(&messages);
-    let Playable { info, run, open, play, .. } = &mut *playable;
+    let Playable { info, run, open, play, unstored_snapshot, .. } = &mut *playable;
     let hand_over = hand_over(shared, &cached, *play);
     let play = begin_play(shared, info, run, Some(Doing::Run(cached.no)), hand_over);
-    let making = Making { no: cached.no, info, open, messages: &messages };
+    let making = Making { no: cached.no, info, open, messages: &messages, unstored_snapshot };
     match make(shared, play, making, turn) {
         Made::Planned(plan, record) => conclude(shared, cached, playable, *plan, &record),
         Made::Void(rejected) => {

@@ -173,7 +173,12 @@ pub(crate) fn replay_run(
     let replayed = replay(shared.store(), row, first, &mut play, &mut open)?;
     drop(play);
     Ok(match replayed {
-        Replayed::Ready => Ok(Box::new(Playable::new(info, run, open, play_no))),
+        Replayed::Ready(published) => {
+            let mut playable = Box::new(Playable::new(info, run, open, play_no));
+            // The row of a run that a reset began has no snapshot, although the turns it keeps published one.
+            playable.unstored_snapshot = published.filter(|_| row.published.is_none()).map(Box::new);
+            Ok(playable)
+        }
         Replayed::Stuck(reason) => Err(NotPlayed::Stuck(reason)),
         Replayed::TakenOver => Err(NotPlayed::TakenOver),
     })

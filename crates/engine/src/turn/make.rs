@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dacapo_core::{Activation, Completion, Rejected, Run, Turn, TurnRecord};
+use dacapo_core::{Activation, Completion, Payload, Rejected, Run, Turn, TurnRecord};
 use dacapo_store::{Doing, RunNo, StuckCause};
 use dacapo_worker::{HandOver, Play, RunToPlay};
 
@@ -39,6 +39,8 @@ pub(crate) struct Making<'a> {
     pub(crate) open: &'a mut OpenOperations,
     /// The messages that the turn takes.
     pub(crate) messages: &'a [Message],
+    /// The snapshot to store if the turn publishes none.
+    pub(crate) unstored_snapshot: &'a mut Option<Box<Payload>>,
 }
 
 /// The result of making a turn.
@@ -63,7 +65,7 @@ pub(crate) fn make(shared: &Shared, mut play: Play<'_, Option<Note>>, making: Ma
         Some(other) => unreachable!("a turn was answered with {other:?}"),
         None => return Made::TakenOver,
     };
-    let Making { no, info, open, messages } = making;
+    let Making { no, info, open, messages, unstored_snapshot } = making;
     choices::trace(&info.name, &done);
     for warning in &done.warnings {
         log::warn_of_run(&info.name, warning);
@@ -76,6 +78,8 @@ pub(crate) fn make(shared: &Shared, mut play: Play<'_, Option<Note>>, making: Ma
     let Some(record) = TurnRecord::of(&turn, &done, &shared.options.build) else {
         return Made::Void(done.rejected);
     };
+    let unstored = unstored_snapshot.take().map(|snapshot| *snapshot);
+    done.published = done.published.or(unstored);
     if let Some(reason) = validate(&record, done.published.as_ref(), limit, shared.options.redact) {
         return Made::Stuck(reason);
     }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use dacapo_core::{Activation, Completion, Reporter, Run, TurnRecord};
+use dacapo_core::{Activation, Completion, Payload, Reporter, Run, TurnRecord};
 use dacapo_store::{Records, RunRow, Store, StoreError, StuckCause};
 use dacapo_worker::{Play, RunName};
 
@@ -15,8 +15,8 @@ use crate::run::open_operations::OpenOperations;
 
 /// The result of a replay.
 pub(crate) enum Replayed {
-    /// All recorded turns were played.
-    Ready,
+    /// All recorded turns were played. With the snapshot that they published last.
+    Ready(Option<Payload>),
     /// It cannot be played: the reason, and what to do.
     Stuck(StuckReason),
     /// The run was taken from this thread, because a turn did not return in time.
@@ -52,10 +52,14 @@ pub(crate) fn replay<N>(
     play: &mut Play<'_, N>,
     open: &mut OpenOperations,
 ) -> Result<Replayed, StoreError> {
+    let mut published = None;
     let show = |record: TurnRecord, bytes| {
         open.enter(&record, bytes);
         ControlFlow::Break(match play.activate(Activation::Turn(record.into_turn())) {
-            Some(Completion::Turn(_)) => return ControlFlow::Continue(()),
+            Some(Completion::Turn(done)) => {
+                published = done.published.or(published.take());
+                return ControlFlow::Continue(());
+            }
             None => Replayed::TakenOver,
             Some(Completion::Failed(error)) => Replayed::Stuck(StuckReason::from(&*error)),
             Some(other) => unreachable!("a turn was answered with {other:?}"),
@@ -67,7 +71,7 @@ pub(crate) fn replay<N>(
     };
     match read {
         Ok(None) if open.next_turn < row.turns => Ok(Replayed::Stuck(too_few(store, row, open.next_turn)?)),
-        Ok(None) => Ok(Replayed::Ready),
+        Ok(None) => Ok(Replayed::Ready(published)),
         Ok(Some(stopped)) => Ok(stopped),
         Err(Unreadable::Record(text)) => Ok(Replayed::Stuck(StuckReason::of_text(StuckCause::StoreDamaged, text))),
         Err(Unreadable::OtherBuild(text)) => Ok(Replayed::Stuck(StuckReason::of_text(StuckCause::OtherBuild, text))),

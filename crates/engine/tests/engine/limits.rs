@@ -7,7 +7,7 @@ use dacapo_testkit::Simulation;
 
 use crate::kit::{
     Gate, Serve, completed, completed_empty, describe, every_second, options, over_every_cache_and_restart, payload,
-    resolve, signal, stuck, text, update,
+    resolve, secs, signal, stuck, text, update,
 };
 
 fn waiting_for_go(first: &'static str) -> Options {
@@ -241,6 +241,32 @@ fn full_inbox_refuses_the_sender_and_drops_nothing() {
         assert_eq!(sim.result("a"), completed("2"));
         (sim, vec!["a"])
     });
+}
+
+/// Messages of a run that is not in memory were not counted: fifty signals to a run whose start is delayed, or whose queue no
+/// worker serves, were all accepted.
+#[test]
+fn message_limit_counts_messages_of_runs_that_are_not_in_memory() {
+    let serve = || Options { message_limit: 3, ..waiting_for_go("work") };
+    let delayed = NewStart { workflow_id: "a".into(), delay: Some(secs(60)), ..NewStart::default() };
+    let unserved = NewStart { workflow_id: "a".into(), queue: Some("elsewhere".into()), ..NewStart::default() };
+    for new in [delayed, unserved] {
+        let sim = Simulation::new(serve());
+        sim.wait(sim.engine().start(NewStart { workflow: "steps".into(), ..new })).unwrap();
+        sim.settle();
+        let first = sim.store().count_unseen(describe(&sim, "a").run).unwrap();
+        assert!(first <= 1, "its start may wait as a message");
+        for _ in first..3 {
+            signal(&sim, "a", "go", "");
+        }
+        let is_full = |error: &Error| matches!(error, Error::InboxFull { waiting: 3, limit: 3, .. });
+        let sim = sim.restart();
+        let refused = sim.wait(sim.engine().signal(&RunId::of("a"), crate::kit::signal_of("go", ""), None));
+        assert!(refused.as_ref().is_err_and(is_full), "{refused:?}");
+        let refused = update(&sim, "a", "u-1", "ask", "", WaitFor::Accepted);
+        assert!(refused.as_ref().is_err_and(is_full), "{refused:?}");
+        assert_eq!(sim.store().count_unseen(describe(&sim, "a").run).unwrap(), 3);
+    }
 }
 
 #[test]

@@ -62,6 +62,35 @@ fn a_closed_run_begins_again_from_a_turn_and_signals_it_was_sent_since_come_agai
     );
 }
 
+/// The row of the new run had no snapshot until its code published again.
+#[test]
+fn reset_run_has_the_snapshot_that_its_kept_turns_published_last() {
+    let serve = || {
+        options().workflow("stages", |ctx: Ctx, _| async move {
+            ctx.publish("packed");
+            ctx.next_signal("go").await?;
+            ctx.sleep(secs(10)).await?;
+            ctx.publish("sent");
+            ctx.sleep(secs(10)).await?;
+            Ok(Payload::empty())
+        })
+    };
+    over_every_cache_and_restart(serve, |sim| {
+        sim.start("stages", "a", "").unwrap();
+        sim.settle();
+        signal(&sim, "a", "go", "");
+        sim.advance(secs(11));
+        assert_eq!(describe(&sim, "a").published, Some("sent".into()));
+        reset(&sim, 1).unwrap();
+        let sim = sim.restart();
+        sim.settle();
+        assert_eq!(describe(&sim, "a").published, Some("packed".into()));
+        sim.advance(secs(10));
+        assert_eq!(describe(&sim, "a").published, Some("sent".into()));
+        (sim, vec![])
+    });
+}
+
 #[test]
 fn reset_terminates_an_open_run_and_moves_its_timer_and_messages_to_the_new_one() {
     let world = World::default();
@@ -299,4 +328,30 @@ fn reset_that_would_keep_the_turn_which_closed_the_run_is_refused() {
     sim.wait(sim.engine().reset(&RunId::of("b"), 1, "")).unwrap();
     assert_eq!(sim.result("b"), completed("x"), "the signal comes again");
     sim.wait(sim.engine().reset(&RunId::of("c"), 1, "")).expect("no turn closed a run that was terminated");
+}
+
+/// The promise of docs/deploy.md: whoever sends such an update again needs a new id.
+#[test]
+fn update_that_a_reset_dropped_has_its_old_answer_under_its_id_and_is_executed_under_another() {
+    let serve = || {
+        options().workflow("asked", |ctx: Ctx, _| async move {
+            ctx.on_update("put", |_| Ok(()), |mut update| async move { Ok(update.input.remove(0)) });
+            Ok(ctx.next_signal("end").await?.input.remove(0))
+        })
+    };
+    over_every_cache(serve, |sim| {
+        sim.start("asked", "a", "").unwrap();
+        sim.settle();
+        let put = |id, value| crate::kit::update(sim, "a", id, "put", value, WaitFor::Completed);
+        let answered = |value| Ok(UpdateStage::Completed(Ok(payload(value))));
+        assert_eq!(put("one", "old"), answered("old"));
+        reset(sim, 1).unwrap();
+        assert_eq!(put("one", "new"), answered("old"));
+        assert_eq!(describe(sim, "a").turns, 2, "its start and its seed");
+        assert_eq!(put("two", "new"), answered("new"));
+        assert_eq!(describe(sim, "a").turns, 3);
+        signal(sim, "a", "end", "of it");
+        assert_eq!(sim.result("a"), completed("of it"));
+        vec![]
+    });
 }

@@ -44,8 +44,10 @@ pub fn message_is_settled_without_a_turn(store: &dyn Store) {
     assert_eq!(refused(settle(run, FIRST, 0)), Refused::Fenced { turns: 1, epoch: FIRST });
     assert_eq!(refused(settle(RunNo(999), FIRST, 1)), Refused::NoSuchRun);
     assert_eq!(unseen(), [rejected, twice, waiting]);
+    assert_eq!(store.count_unseen(run).unwrap(), 3);
     assert_eq!(settle(run, FIRST, 1).unwrap(), Written::Done);
     assert_eq!(unseen(), [waiting]);
+    assert_eq!(store.count_unseen(run).unwrap(), 1);
     let settled = |key| store.message(run, key).unwrap().map(|message| (message.taken, message.outcome));
     assert_eq!(settled("rejected"), Some((Some(1), Some(vec![5]))));
     assert_eq!(settled("twice"), Some((Some(1), None)));

@@ -306,10 +306,6 @@ impl SharedStore for MemoryNode {
         Ok(Timestamp((self.cluster.clock)().as_nanos() as u64))
     }
 
-    fn count_unseen(&self, run: RunNo) -> Result<usize> {
-        Ok(self.cluster.store.unseen(run)?.len())
-    }
-
     fn tell(&self, to: Recipient, news: News) {
         self.cluster.members().add(&to, || Delivery::News(news.clone()));
     }

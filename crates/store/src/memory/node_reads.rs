@@ -94,6 +94,10 @@ impl ReadMessages for MemoryNode {
         self.cluster.store.unseen(run)
     }
 
+    fn count_unseen(&self, run: RunNo) -> Result<usize> {
+        self.cluster.store.count_unseen(run)
+    }
+
     fn message(&self, run: RunNo, key: &str) -> Result<Option<MessageRow>> {
         self.cluster.store.message(run, key)
     }

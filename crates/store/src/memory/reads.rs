@@ -104,6 +104,11 @@ impl ReadMessages for MemoryStore {
         Ok(tables.messages.values().filter(|message| message.run == run && message.taken.is_none()).cloned().collect())
     }
 
+    fn count_unseen(&self, run: RunNo) -> Result<usize> {
+        let tables = self.tables();
+        Ok(tables.messages.values().filter(|message| message.run == run && message.taken.is_none()).count())
+    }
+
     fn message(&self, run: RunNo, key: &str) -> Result<Option<MessageRow>> {
         let tables = self.tables();
         let no = tables.keys.get(&(run, Name::from(key.to_owned())));

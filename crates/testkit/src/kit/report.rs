@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use dacapo_core::{DurationText, Inspection, Name, Timestamp, Wait};
-use dacapo_engine::{RunDescription, RunId};
-use dacapo_store::{Filter, Status};
+use dacapo_engine::{ActivityState, RunDescription, RunId};
+use dacapo_store::{Filter, Status, StuckCause};
 use dacapo_sync::allow_blocking;
 use dacapo_worker::QueueValues;
 
@@ -36,6 +36,14 @@ pub(super) fn stuck(run: &RunDescription, queues: &BTreeMap<Name, QueueValues>) 
                 "{who} cannot go on: {waits} task queue {queue:?}, which this kit does not serve. It serves: {}.\n\
                  Write `kit.queue({queue:?})` before the first run.",
                 served.join(", ")
+            )
+        }
+        (None, Some(stuck)) if stuck.cause == StuckCause::UnservedActivity => {
+            let unserved = run.pending.iter().find(|activity| activity.state == ActivityState::Unserved);
+            let name = unserved.map_or("…", |activity| activity.activity.as_str());
+            format!(
+                "{who} is stuck: this kit neither fakes nor serves its activity {name:?}.\n\
+                 Write `kit.fake({name}, …)` or `kit.serve({name})` before the first run."
             )
         }
         (None, Some(stuck)) => format!("{who} is stuck: {}", stuck.reason),
