@@ -154,7 +154,7 @@ impl RunState {
 
     /// The number of messages that wait. None if the store may have more of them than the inbox.
     pub(crate) fn waiting(&self) -> Option<usize> {
-        self.has_all.then(|| self.inbox.len())
+        self.has_all.then_some(self.inbox.len())
     }
 
     /// Whether the result of this local work is in the inbox.
