@@ -402,7 +402,8 @@ impl<O> Handle<O> {
     /// Starts the run again from an earlier turn, as a new run: turns before it are kept, what came later is played anew.
     ///
     /// An open run is terminated. Signals it was sent since, and results of what the kept turns began, come to the new run
-    /// again; what later turns began is begun anew, under other idempotency keys. Reports of stuck runs name the turn.
+    /// again; what later turns began is begun anew, under other idempotency keys. Updates that later turns took are undone, although their senders
+    /// were answered: send them again under new request ids. Reports of stuck runs name the turn.
     ///
     /// ```
     /// # use dacapo::prelude::*;

@@ -330,7 +330,7 @@ fn reset_that_would_keep_the_turn_which_closed_the_run_is_refused() {
     sim.wait(sim.engine().reset(&RunId::of("c"), 1, "")).expect("no turn closed a run that was terminated");
 }
 
-/// The promise of docs/deploy.md: whoever sends such an update again needs a new id.
+/// The promise of docs/deploy.md: an update that is sent again after a reset needs a new id.
 #[test]
 fn update_that_a_reset_dropped_has_its_old_answer_under_its_id_and_is_executed_under_another() {
     let serve = || {
