@@ -124,7 +124,7 @@ fn a_second_signal_ends_the_process_at_once() {
     shift.signal("-INT");
     let mut line = String::new();
     shift.err.read_line(&mut line).unwrap();
-    let waits = "dacapo: it was asked to end and waits for 1 attempts (deaf): for up to 60s, and for 60s more once they are asked \
+    let waits = "dacapo: it was asked to end and waits for 1 attempts (deaf): for up to 1m, and for 1m more once they are asked \
                  to stop. Asked again, it ends at once\n";
     assert_eq!(line, waits);
     shift.signal("-INT");

@@ -26,7 +26,10 @@ async fn a_killed_server_leaves_nothing_locked() {
     let mut complaint = String::new();
     second.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
     assert_eq!(second.wait().unwrap().code(), Some(1));
-    assert!(complaint.contains("One process serves a file at a time; open it read-only"), "{complaint}");
+    assert!(
+        complaint.contains("One process serves a file at a time; look at it with `Dacapo::connect`"),
+        "{complaint}"
+    );
 
     let looking = Dacapo::open(&format!("{url}?mode=ro")).await.unwrap();
     let mut page = looking.runs().list(&Filter::all(), 10).await.unwrap();
