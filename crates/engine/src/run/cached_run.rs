@@ -287,6 +287,8 @@ impl RunState {
     pub(crate) fn take_inbox(&mut self) -> Vec<Message> {
         let messages = std::mem::take(&mut self.inbox).into();
         self.has_all = false;
+        // The next load reads all of them.
+        self.rereads = false;
         self.recount();
         messages
     }
@@ -397,6 +399,15 @@ mod tests {
         assert_eq!(state.waiting(), Some(2), "the store is not asked");
         state.take_inbox();
         assert_eq!(state.waiting(), None);
+    }
+
+    /// It was brought into memory again and again, because it was to read its messages again and was not played.
+    #[test]
+    fn run_that_is_turned_away_with_news_of_messages_may_leave_memory() {
+        let mut state = RunState { rereads: true, ..RunState::default() };
+        assert!(!state.may_leave(), "there are messages to read");
+        state.take_inbox();
+        assert!(state.may_leave());
     }
 
     #[test]

@@ -78,11 +78,12 @@ pub(crate) fn make(shared: &Shared, mut play: Play<'_, Option<Note>>, making: Ma
     let Some(record) = TurnRecord::of(&turn, &done, &shared.options.build) else {
         return Made::Void(done.rejected);
     };
-    let unstored = unstored_snapshot.take().map(|snapshot| *snapshot);
-    done.published = done.published.or(unstored);
     if let Some(reason) = validate(&record, done.published.as_ref(), limit, shared.options.redact) {
         return Made::Stuck(reason);
     }
+    // One of an earlier turn was within the limit of its time.
+    let unstored = unstored_snapshot.take().map(|snapshot| *snapshot);
+    done.published = done.published.or(unstored);
     let bytes = record.to_bytes();
     let length = bytes.len();
     let planner = Planner {
