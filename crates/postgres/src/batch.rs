@@ -12,10 +12,10 @@ use dacapo_store::{Batch, NodeNo, Refused, Shards, StoreError, TurnOf, Write, Wr
 use tokio_postgres::Row;
 
 use crate::address::Address;
+use crate::alarm::Alarm;
 use crate::facts::{Facts, Reading};
 use crate::failure::Failure;
 use crate::flush::flush;
-use crate::keeper::Alarm;
 use crate::link::Link;
 use crate::membership::{self, Membership, Renewed, make_shards};
 use crate::needs::Needs;

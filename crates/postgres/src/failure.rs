@@ -6,9 +6,6 @@ use tokio_postgres::error::SqlState;
 
 use crate::address::reason;
 
-/// Raised by the function `expect` of the schema.
-const PREMISE: &str = "DCP01";
-
 /// A failure, by what is to be done about it.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -71,7 +68,7 @@ impl From<Error> for Failure {
             };
         };
         match code.code() {
-            PREMISE | "23505" => Self::Premise(text),
+            "23505" => Self::Premise(text),
             // Serialization failure, deadlock, lock timeout; a statement that an operator cancelled, or that was sent too early.
             "40001" | "40P01" | "55P03" | "57014" | "25P02" | "55000" => Self::Conflict(text),
             "53100" => Self::Store(StoreError::Full(text)),

@@ -5,73 +5,12 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use dacapo_store::{Balance, Group, NodeEvents, NodeNo, Shard, Shards, StoreError, balance};
-use dacapo_sync::{Condvar, Mutex, ranks};
 
 use crate::address::Pace;
+use crate::alarm::Alarm;
 use crate::batch::GroupCommit;
 use crate::news::Outbox;
 use crate::node::{Node, View};
-
-/// When the keeper acts next, and what it is told meanwhile.
-pub(crate) struct Alarm {
-    state: Mutex<AlarmState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct AlarmState {
-    /// The nodes or their shards have changed: look at them now.
-    is_rung: bool,
-    /// Notifications may have been lost: look for what they said.
-    looks: bool,
-    is_closed: bool,
-}
-
-impl Alarm {
-    pub(crate) fn new() -> Arc<Self> {
-        let state = Mutex::new(ranks::STORE_PACE, AlarmState::default());
-        Arc::new(Self { state, changed: Condvar::new() })
-    }
-
-    fn change(&self, change: impl FnOnce(&mut AlarmState)) {
-        change(&mut self.state.lock());
-        self.changed.notify_all();
-    }
-
-    /// Has the nodes looked at now.
-    pub(crate) fn ring(&self) {
-        self.change(|state| state.is_rung = true);
-    }
-
-    /// Has everything looked for now that may not have been told.
-    pub(crate) fn look(&self) {
-        self.change(|state| (state.is_rung, state.looks) = (true, true));
-    }
-
-    pub(crate) fn close(&self) {
-        self.change(|state| state.is_closed = true);
-    }
-
-    /// Waits until this moment, or until something is to be done before. Returns whether something is to be looked for; none
-    /// once it is closed.
-    fn wait(&self, until: Instant) -> Option<bool> {
-        let mut state = self.state.lock();
-        loop {
-            if state.is_closed {
-                return None;
-            }
-            if state.is_rung {
-                state.is_rung = false;
-                return Some(std::mem::take(&mut state.looks));
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Some(false);
-            }
-            let _ = self.changed.wait_for(&mut state, left);
-        }
-    }
-}
 
 /// The parts that the keeper works with.
 pub(crate) struct Keeper {

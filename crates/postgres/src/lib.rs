@@ -12,6 +12,7 @@
 //! ```
 
 mod address;
+mod alarm;
 mod batch;
 mod changes;
 mod facts;
@@ -42,9 +43,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use dacapo_store::{Done, Group, StoreError, Write, Writes};
 
 use address::Address;
+use alarm::Alarm;
 use batch::GroupCommit;
 use failure::Failure;
-use keeper::Alarm;
 use link::Link;
 use news::Outbox;
 use node::Node;
@@ -115,6 +116,7 @@ impl PostgresStore {
     /// Ends the threads of the node.
     fn end_threads(&self) {
         self.closing.store(true, Ordering::Release);
+        self.node.stop_waiting();
         self.serving.alarm.close();
         self.serving.outbox.close();
     }
@@ -142,6 +144,7 @@ impl Writes for PostgresStore {
     fn close(&self) -> Result<(), StoreError> {
         let others: Vec<_> = self.node.see(|view| view.nodes.iter().map(|node| node.row.no).collect());
         self.closing.store(true, Ordering::Release);
+        self.node.stop_waiting();
         self.serving.alarm.close();
         let closed = self.group.as_ref().map_or(Ok(()), |group| group.close());
         // The others take over at once.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{NodeNo, NodeRow, Recipient, RunNo, Shard, Shards, SharedShards, TaskNo};
-use dacapo_sync::{Mutex, ranks};
+use dacapo_sync::{Condvar, Mutex, ranks};
 
 use crate::meters::Meters;
 
@@ -19,6 +19,8 @@ pub(crate) struct Node {
     pub(crate) owned: SharedShards,
     view: Mutex<View>,
     lease: Mutex<Lease>,
+    /// Told when the lease was renewed, and when the store closes.
+    renewed: Condvar,
     /// The tasks that this node takes only after this time, because it cannot work at them.
     declined: Mutex<BTreeMap<TaskNo, Instant>>,
     pub(crate) meters: Meters,
@@ -84,7 +86,7 @@ impl Node {
         let (no, process, owned) = (AtomicI64::new(0), AtomicI64::new(0), SharedShards::default());
         let lease = Mutex::new(ranks::MEMBERS, Lease::default());
         let declined = Mutex::new(ranks::MEMBERS, BTreeMap::new());
-        Arc::new(Self { no, process, owned, view, lease, declined, meters: Meters::new() })
+        Arc::new(Self { no, process, owned, view, lease, renewed: Condvar::new(), declined, meters: Meters::new() })
     }
 
     /// Notes that the lease was renewed by a statement that was sent at this moment and saw this time of the database.
@@ -93,6 +95,7 @@ impl Node {
         let middle = Moment((sent.0 + now.0) / 2);
         let next = Lease { until: Moment(sent.0 + lease), seen: Some((middle, time)) };
         let before = std::mem::replace(&mut *self.lease.lock(), next);
+        self.renewed.notify_all();
         // A node that joins has its whole lease before it.
         let left = before.seen.map_or(lease, |_| before.until.0.saturating_sub(now.0));
         self.meters.lease_left.set(left.as_secs_f64());
@@ -101,6 +104,25 @@ impl Node {
     /// Returns whether the lease runs, so that no other node has taken a run of this one.
     pub(crate) fn has_lease(&self) -> bool {
         Moment::now() < self.lease.lock().until
+    }
+
+    /// Waits until the lease runs. Returns false if the store closes before.
+    pub(crate) fn wait_for_lease(&self, is_closing: impl Fn() -> bool) -> bool {
+        let mut lease = self.lease.lock();
+        while Moment::now() >= lease.until {
+            if is_closing() {
+                return false;
+            }
+            self.renewed.wait(&mut lease);
+        }
+        true
+    }
+
+    /// Wakes the threads that wait for the lease, because the store closes.
+    pub(crate) fn stop_waiting(&self) {
+        // Under the lock: a thread that has seen the store open is waiting by now.
+        let _lease = self.lease.lock();
+        self.renewed.notify_all();
     }
 
     /// Returns the time of the database, as far as it is known from the last renewal. None if that is long ago.

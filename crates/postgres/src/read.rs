@@ -10,8 +10,7 @@ use dacapo_store::{
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::row::{attribute, get, message, moment, run, task, timer};
-use crate::shared::low_bits;
+use crate::row::{attribute, get, low_bits, message, moment, run, task, timer};
 use crate::trip::{Trip, Value, values};
 
 type Result<T> = std::result::Result<T, StoreError>;

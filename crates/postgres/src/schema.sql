@@ -151,11 +151,3 @@ CREATE INDEX calls_caller ON calls (caller) WHERE answer IS NOT NULL;
 CREATE TABLE garbage (
     run bigint PRIMARY KEY
 );
-
--- Ends a transaction whose premise does not hold.
-CREATE FUNCTION expect(holds boolean) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    IF NOT holds THEN
-        RAISE EXCEPTION USING ERRCODE = 'DCP01', MESSAGE = 'a fact has changed meanwhile';
-    END IF;
-END $$;

@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::Duration;
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
@@ -12,12 +11,13 @@ use dacapo_store::{
 };
 
 use crate::PostgresStore;
+use crate::alarm::Alarm;
 use crate::batch::GroupCommit;
-use crate::keeper::{Alarm, Keeper};
+use crate::keeper::Keeper;
 use crate::membership::Membership;
 use crate::news::{self, Hears, Outbox};
 use crate::node::SeenNode;
-use crate::row::{get, run, task, timer};
+use crate::row::{get, low_bits, run, task, timer};
 use crate::trip::{Trip, values};
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -51,8 +51,6 @@ const LOOK: &str = "SELECT DISTINCT 0::smallint, messages.run FROM messages JOIN
 const UNSEEN_IN: &str = "SELECT DISTINCT messages.run FROM messages JOIN runs ON runs.no = messages.run \
      WHERE messages.taken IS NULL AND runs.status = 0 AND (messages.run & 1023) = ANY($1::bigint[]) ORDER BY messages.run";
 
-/// The pause between two looks at whether the lease runs again.
-const LEASE_PAUSE: Duration = Duration::from_millis(10);
 /// For how many leases a node takes no task again that it has declined.
 const DECLINED: u32 = 3;
 
@@ -60,11 +58,6 @@ const DECLINED: u32 = 3;
 pub(crate) struct Serving {
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) alarm: Arc<Alarm>,
-}
-
-/// Returns shards as the low bits of the numbers of their runs.
-pub(crate) fn low_bits(shards: &Shards) -> Vec<i64> {
-    shards.iter().map(|shard| i64::from(shard.0)).collect()
 }
 
 /// Hears what other nodes tell this one.
@@ -184,14 +177,14 @@ impl SharedStore for PostgresStore {
     }
 
     fn confirm_lease(&self) -> Result<()> {
-        while !self.node.has_lease() {
-            if self.closing.load(Ordering::Acquire) {
-                return Err(StoreError::Unavailable("the store is closed".to_owned()));
-            }
-            self.serving.alarm.ring();
-            thread::sleep(LEASE_PAUSE);
+        if self.node.has_lease() {
+            return Ok(());
         }
-        Ok(())
+        self.serving.alarm.ring();
+        match self.node.wait_for_lease(|| self.closing.load(Ordering::Acquire)) {
+            true => Ok(()),
+            false => Err(StoreError::Unavailable("the store is closed".to_owned())),
+        }
     }
 
     fn stop_serving(&self) -> Result<()> {

@@ -4,8 +4,7 @@ use dacapo_store::{SWEEP_BYTES, Shards};
 
 use crate::failure::Failure;
 use crate::link::Link;
-use crate::row::get;
-use crate::shared::low_bits;
+use crate::row::{get, low_bits};
 use crate::trip::values;
 
 const TURNS: &str = "SELECT turn, length(record)::bigint FROM turns WHERE run = $1 ORDER BY turn LIMIT $2";

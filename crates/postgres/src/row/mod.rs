@@ -7,7 +7,7 @@ pub(crate) mod task;
 pub(crate) mod timer;
 
 use dacapo_core::{Name, Timestamp};
-use dacapo_store::StoreError;
+use dacapo_store::{Shards, StoreError};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
@@ -29,4 +29,9 @@ pub(crate) fn moment(at: Timestamp) -> i64 {
 
 pub(crate) const fn time(moment: i64) -> Timestamp {
     Timestamp(moment as u64)
+}
+
+/// Returns shards as the low bits of the numbers of their runs.
+pub(crate) fn low_bits(shards: &Shards) -> Vec<i64> {
+    shards.iter().map(|shard| i64::from(shard.0)).collect()
 }

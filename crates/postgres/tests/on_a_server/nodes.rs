@@ -420,15 +420,17 @@ fn statements_that_an_operator_cancels_are_made_again() {
     let schema = Schema::new();
     let name = format!("cancelled_{}", std::process::id());
     let a = node(&schema.with(&format!("&lease=60s&renewal=10s&application_name={name}")));
+    // Cancels the statement that waits for the lock, as soon as there is one.
     let cancels = format!(
-        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = '{name}' AND state = 'active'"
+        "DO $$ BEGIN FOR look IN 1..6000 LOOP \
+         PERFORM pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = '{name}' AND wait_event_type = 'Lock'; \
+         IF FOUND THEN RETURN; END IF; \
+         PERFORM pg_stat_clear_snapshot(), pg_sleep(0.01); \
+         END LOOP; RAISE EXCEPTION 'no statement waits'; END $$"
     );
-    // Something to cancel: a statement that waits for a lock.
     for number in 0..5 {
         let held = schema.hold("LOCK TABLE runs IN EXCLUSIVE MODE");
         let answer = submit_on_a_thread(&a.store, Write::Start(Box::new(new(number))));
-        // sleep: so that there is mostly a statement to cancel; without one the test shows nothing, and passes.
-        std::thread::sleep(Duration::from_millis(50));
         schema.execute(&cancels);
         drop(held);
         let answer = answer.recv_timeout(Duration::from_secs(60)).expect("the write is answered");
