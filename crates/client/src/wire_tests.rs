@@ -72,6 +72,7 @@ fn calls() -> Vec<ClientCall> {
     let signal = SendSignal { name: "go".into(), input: input(), headers: headers(), request_id: Some("s-1".into()) };
     let query = QueryRun { name: "total".into(), input: input(), headers: headers() };
     let filter = Filter {
+        search: Some("customer = 'ada'".parse().unwrap()),
         status: Some(Status::Open),
         workflow: Some("checkout".into()),
         workflow_id: Some("order-42".into()),
