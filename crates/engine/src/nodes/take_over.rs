@@ -8,7 +8,7 @@ use crate::activity::adopt::{Origins, adopt};
 use crate::host::{Steady, WorkKind};
 use crate::lifecycle::halt::halt;
 use crate::nodes::claim::claim;
-use crate::nodes::hear::stored;
+use crate::nodes::notices::stored;
 use crate::run::deliver::{poke, with_run};
 use crate::shared::Shared;
 use crate::timer::fire::refill;
