@@ -59,10 +59,10 @@ fn a_file_is_served_by_one_process_and_read_by_others() {
     assert!(matches!(refusal(SqliteStore::open(&path)), StoreError::Busy(_)));
     let reading = SqliteStore::open_read_only(&path).unwrap();
     start(&serving, 1).unwrap();
-    assert_eq!(reading.count(&Filter::default()).unwrap(), 1);
+    assert_eq!(reading.count(&Filter::default(), u64::MAX).unwrap(), 1);
     assert!(matches!(start(&reading, 2), Err(StoreError::Unsupported(_))));
     drop(serving);
-    assert_eq!(SqliteStore::open(&path).unwrap().count(&Filter::default()).unwrap(), 1);
+    assert_eq!(SqliteStore::open(&path).unwrap().count(&Filter::default(), u64::MAX).unwrap(), 1);
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn file_with_two_names_is_not_served() {
     assert!(stopped.contains("has 2 names (hard links)"), "{stopped}");
     drop(store);
     fs::remove_file(&other).unwrap();
-    assert_eq!(SqliteStore::open(&path).unwrap().count(&Filter::default()).unwrap(), 1);
+    assert_eq!(SqliteStore::open(&path).unwrap().count(&Filter::default(), u64::MAX).unwrap(), 1);
 }
 
 /// `rm orders.db-lease`: a second process served the file beside the first.
@@ -275,7 +275,7 @@ fn a_process_whose_lease_is_removed_writes_nothing_more() {
     drop(first);
     let second = SqliteStore::open(&path).unwrap();
     start(&second, 2).unwrap();
-    assert_eq!(second.count(&Filter::default()).unwrap(), 2);
+    assert_eq!(second.count(&Filter::default(), u64::MAX).unwrap(), 2);
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn a_file_alone_can_be_looked_at_where_nothing_can_be_written() {
     let plain = rusqlite::Connection::open_with_flags(&alone, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     plain.query_row("SELECT count(*) FROM runs", [], |_| Ok(())).expect_err("SQLite alone cannot read it");
     let reading = SqliteStore::open_read_only(&alone).unwrap();
-    assert_eq!(reading.count(&Filter::default()).unwrap(), 1);
+    assert_eq!(reading.count(&Filter::default(), u64::MAX).unwrap(), 1);
     assert_eq!(reading.problems().unwrap(), Vec::<String>::new());
     fs::write(format!("{alone}-wal"), "something").unwrap();
     let refused = refusal(SqliteStore::open_read_only(&alone)).to_string();
@@ -318,7 +318,7 @@ fn a_file_that_is_no_longer_served_is_whole_by_itself() {
     let copy = folder.path().join("copy.db");
     fs::copy(&path, &copy).unwrap();
     let copy = SqliteStore::open_read_only(copy.to_str().unwrap()).unwrap();
-    assert_eq!(copy.count(&Filter::default()).unwrap(), 20);
+    assert_eq!(copy.count(&Filter::default(), u64::MAX).unwrap(), 20);
 }
 
 /// S4-44

@@ -23,19 +23,20 @@ pub(crate) fn conditions(filter: &Filter) -> Vec<Condition> {
     all
 }
 
-/// Returns the order of the list. A list that ends at a moment is in the order of the starts, so that its first run is found without a look
-/// at all that started later.
+/// Returns the order of the list. A list that is limited to some time is in the order of the starts, so that no run outside of it is looked at.
 pub(crate) fn order(filter: &Filter, conditions: &[Condition]) -> Order {
     let asked = filter.search.as_ref().map_or(Order::Newest, |search| search.order());
-    let ends =
-        conditions.iter().any(|condition| matches!(condition, Condition::Is(Field::StartTime, test) if ends(test)));
-    if asked == Order::Newest && ends { Order::StartTime { descending: true } } else { asked }
+    let is_limited =
+        conditions.iter().any(|condition| matches!(condition, Condition::Is(Field::StartTime, test) if limits(test)));
+    if asked == Order::Newest && is_limited { Order::StartTime { descending: true } } else { asked }
 }
 
-/// Returns whether the test leaves out the newest.
-fn ends(test: &Test) -> bool {
-    use Comparison::{AtMost, Equal, Less};
-    matches!(test, Test::Compare(Less | AtMost | Equal, _) | Test::Between(..) | Test::In(_))
+fn limits(test: &Test) -> bool {
+    match test {
+        Test::Compare(comparison, _) => *comparison != Comparison::NotEqual,
+        Test::Between(..) | Test::In(_) => true,
+        _ => false,
+    }
 }
 
 /// Returns whether the condition asks for runs of this one status.

@@ -56,11 +56,16 @@ impl Dialect {
             true => format!(" AND {by} {sign} {}", writer.bind(SqlValue::Int(no.0))),
             false => {
                 let (time, no) = (writer.bind(moment(time)), writer.bind(SqlValue::Int(no.0)));
-                format!(" AND (runs.{key}, {by}) {sign} ({time}, {no})")
+                match writer.driver == Driver::Order {
+                    true => format!(" AND (runs.{key}, {by}) {sign} ({time}, {no})"),
+                    false => format!(" AND ({}runs.{key}, {by}) {sign} ({time}, {no})", self.without_index),
+                }
             }
         });
         let after = after.unwrap_or_default();
-        let first = if key.is_empty() { String::new() } else { format!("runs.{key}{direction}, ") };
+        // The index of the order is the wrong one if another leaves fewer runs to sort.
+        let plain = if writer.driver == Driver::Order { "" } else { self.without_index };
+        let first = if key.is_empty() { String::new() } else { format!("{plain}runs.{key}{direction}, ") };
         let limit = writer.bind(SqlValue::Int(limit as i64));
         let text = format!("SELECT {columns} FROM {selected}{after} ORDER BY {first}{by}{direction} LIMIT {limit}");
         SqlQuery { text, values: writer.values }
