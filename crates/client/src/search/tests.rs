@@ -115,6 +115,7 @@ fn errors_point_at_the_column_and_say_what_to_write() {
         ("WorkflowId IS NULL", 1, "WorkflowId is never null: every run has one"),
         ("ORDER BY WorkflowId", 10, "runs cannot be ordered by WorkflowId: order them by StartTime or CloseTime"),
         ("`` = 1", 1, "no attribute has an empty name"),
+        ("a = 'x\0'", 7, "the character NUL"),
         ("grüße = 'ä' AND §", 17, "'§' means nothing here"),
     ];
     for (text, column, problem) in all {

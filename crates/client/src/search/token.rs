@@ -26,7 +26,7 @@ pub(super) struct Placed {
 }
 
 /// Longer signs come first.
-const SIGNS: [&str; 9] = ["!=", "<=", ">=", "=", "<", ">", "(", ")", ","];
+const SIGNS: [&str; 10] = ["<>", "!=", "<=", ">=", "=", "<", ">", "(", ")", ","];
 
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,6 +44,13 @@ impl fmt::Display for Token {
 
 /// Splits a text into its tokens; the last one is [`Token::End`].
 pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, SearchError> {
+    if let Some(place) = text.find('\0') {
+        return Err(SearchError::at(
+            text,
+            place,
+            "no database can compare a text with the character NUL: leave it out",
+        ));
+    }
     let mut found = Vec::new();
     let mut start = 0;
     while let Some(first) = text[start..].chars().next() {
@@ -61,8 +68,13 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, SearchError> {
                 (Token::Word(word.to_owned()), word.len())
             }
             _ => match SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
+                Some("<>") => return Err(SearchError::at(text, start, "`<>` is not known: write `!=`")),
                 Some(sign) => (Token::Sign(sign), sign.len()),
-                None => return Err(SearchError::at(text, start, unknown(rest, first))),
+                None => {
+                    let problem =
+                        format!("{first:?} means nothing here: put text in single quotes, and odd names in backticks");
+                    return Err(SearchError::at(text, start, problem));
+                }
             },
         };
         found.push(Placed { token, start });
@@ -70,13 +82,6 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, SearchError> {
     }
     found.push(Placed { token: Token::End, start: text.len() });
     Ok(found)
-}
-
-fn unknown(rest: &str, first: char) -> String {
-    match rest.starts_with("<>") {
-        true => "`<>` is not known: write `!=`".to_owned(),
-        false => format!("{first:?} means nothing here: put text in single quotes, and odd names in backticks"),
-    }
 }
 
 /// Attributes may have dots and dashes in their names, as in `order.total`.
