@@ -47,7 +47,7 @@ impl Filter {
 /// The most runs that [`Client::counts`](crate::Client::counts) counts in a group, so that a count never reads all runs.
 pub const MAX_COUNT: u64 = 10_000;
 
-/// What runs are grouped by when they are counted.
+/// The criterion by which runs are grouped when they are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -62,7 +62,7 @@ pub enum GroupBy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Count {
-    /// What the runs have in common: the word of their status, or the name of their workflow. None: all were counted together.
+    /// The value that the runs have in common: the word of their status, or the name of their workflow. None: all were counted together.
     #[serde(default)]
     pub group: Option<String>,
     /// How many runs there are, or [`MAX_COUNT`].

@@ -16,7 +16,7 @@ pub struct SearchError {
     pub text: String,
     /// The column, from 1, in characters.
     pub column: usize,
-    /// What is wrong there, and what to write instead.
+    /// The problem there, and the text to write instead.
     pub problem: String,
 }
 

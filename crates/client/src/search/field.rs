@@ -4,7 +4,7 @@ use std::fmt;
 
 use dacapo_core::Name;
 
-/// What a search compares: data that every run has, or a search attribute.
+/// A field that a search compares: data that every run has, or a search attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Field {
@@ -28,7 +28,7 @@ pub enum Field {
     Attribute(Name),
 }
 
-/// What values a field has.
+/// The kind of values that a field has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,

@@ -61,7 +61,7 @@ const SEARCHES: [(&str, usize); 40] = [
     ("NOT customer = 'ada'", 28),
     ("customer = 'vip'", 10),
     ("customer = '2026-01-02'", 10),
-    ("customer IN ('ada', 'bob', 'nobody')", 19),
+    ("customer IN ('ada', 'bob', 'eve')", 19),
     ("customer NOT IN ('ada', 'bob')", 19),
     ("customer STARTS_WITH 'ada'", 19),
     ("NOT customer STARTS_WITH 'ada'", 19),

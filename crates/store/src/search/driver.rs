@@ -5,7 +5,7 @@ use dacapo_client::{Comparison, Condition, Field, Literal, Order, Status, Test};
 
 use super::conditions::asks_for;
 
-/// What the runs are looked up by.
+/// The way in which runs are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Driver {
     /// The index of the run ids or workflow ids.

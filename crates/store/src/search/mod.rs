@@ -8,7 +8,8 @@ mod sql;
 mod value;
 
 pub use place::ListPlace;
-pub use sql::{Dialect, SqlQuery, SqlValue};
+pub use sql::{Dialect, SqlQuery};
+pub use value::SqlValue;
 
 pub(crate) use conditions::{conditions, order};
 pub(crate) use matches::matches;

@@ -43,7 +43,7 @@ impl fmt::Display for ListPlace {
     }
 }
 
-/// What [`fmt::Display`] wrote.
+/// Reads what [`fmt::Display`] wrote.
 impl FromStr for ListPlace {
     type Err = ();
 

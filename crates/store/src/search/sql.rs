@@ -6,31 +6,20 @@ use dacapo_core::Name;
 use super::ListPlace;
 use super::conditions::{asks_for, conditions, order};
 use super::driver::Driver;
-use super::value::{Column, comparisons, moment};
+use super::value::{Column, SqlValue, comparisons, moment};
 use crate::RunNo;
 
 /// How a database writes what databases write in different ways.
 #[derive(Clone, Copy, Debug)]
 pub struct Dialect {
-    /// What stands before the number of a bound value.
+    /// The character before the number of a bound value.
     pub placeholder: char,
     /// The column of an attribute that holds a text.
     pub word: &'static str,
     /// A join whose left side is read first.
     pub join: &'static str,
-    /// What keeps a column out of the choice of an index.
+    /// The prefix that keeps a column out of the choice of an index.
     pub without_index: &'static str,
-}
-
-/// A value that is bound.
-#[derive(Clone, Debug, PartialEq)]
-pub enum SqlValue {
-    /// A text.
-    Text(String),
-    /// A whole number.
-    Int(i64),
-    /// A number.
-    Float(f64),
 }
 
 /// A query and the values that it binds, in order.

@@ -3,7 +3,16 @@
 use dacapo_client::{Comparison, Literal};
 use dacapo_core::{Timestamp, parse_timestamp};
 
-use super::sql::SqlValue;
+/// A value that is bound.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SqlValue {
+    /// A text.
+    Text(String),
+    /// A whole number.
+    Int(i64),
+    /// A number.
+    Float(f64),
+}
 
 const INT: i64 = 1;
 const FLOAT: i64 = 2;

@@ -8,7 +8,7 @@ use dacapo_core::Timestamp;
 use super::describe::description_of;
 use super::refusals::refused;
 use super::rpc::{Rpc, send};
-use super::search;
+use super::search::{self, quoted};
 use crate::convert::status_to_word;
 use crate::proto::service::{CountWorkflowExecutionsRequest, ListWorkflowExecutionsRequest};
 
@@ -120,11 +120,6 @@ fn condition(filter: &Filter, lacks: Error) -> Result<String> {
     terms.extend(filter.started_from.map(|from| format!("StartTime >= {}", time(from))));
     terms.extend(filter.started_before.map(|before| format!("StartTime < {}", time(before))));
     Ok(terms.join(" AND "))
-}
-
-/// A text as a value of the language, whatever is in it.
-pub(super) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
 #[cfg(test)]

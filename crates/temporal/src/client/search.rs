@@ -2,7 +2,6 @@
 
 use dacapo_client::{Condition, Field, Literal, Test};
 
-use super::list::quoted;
 use crate::convert::status_to_word;
 
 /// Writes a condition. None: it asks why runs are stuck, which the server's lists do not know.
@@ -47,6 +46,11 @@ fn value(literal: &Literal) -> String {
         Literal::Status(status) => quoted(status_to_word(*status)),
         other => quoted(&other.to_string()),
     }
+}
+
+/// A text as a value of the language, whatever is in it.
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
 #[cfg(test)]
