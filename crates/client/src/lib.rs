@@ -7,6 +7,7 @@
 //! Serving workflows is not part of it: a client may serve nothing.
 
 mod call;
+mod call_client;
 mod capabilities;
 mod client;
 mod description;
@@ -26,6 +27,7 @@ mod unplayable;
 mod wire_tests;
 
 pub use call::{CALLS_NUMBER, ClientCall, ClientReply};
+pub use call_client::{CallClient, Caller};
 pub use capabilities::{Capabilities, Feature};
 pub use client::{Client, ClientFuture, Progress};
 pub use description::{ActivityState, Description, PendingActivity, Problem};

@@ -1,0 +1,183 @@
+//! A client made of one function that makes every call.
+
+use std::path::PathBuf;
+
+use dacapo_core::{Failure, Inspection, Payload};
+
+use crate::{
+    Capabilities, Client, ClientCall as Call, ClientFuture, ClientReply as Reply, CompleteActivity, Count, Cursor,
+    Description, Error, Filter, GroupBy, HistoryPage, Node, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory,
+    ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
+};
+
+/// Makes calls that are data: sends them over a network, or passes them through something else.
+pub trait Caller: Send + Sync {
+    /// Returns the name of the backend and the features it has.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Makes a call. `progress` is used by [`Client::verify`] alone.
+    fn call(&self, call: Call, progress: Progress) -> ClientFuture<Reply>;
+
+    /// Returns the error for a call that was answered with the reply of another one.
+    fn mismatch(&self, verb: &str) -> Error;
+}
+
+/// A [`Client`] over a [`Caller`].
+#[derive(Clone, Debug)]
+pub struct CallClient<C>(pub C);
+
+impl<C: Caller> CallClient<C> {
+    /// Makes a call, and takes from its reply what the caller waits for.
+    fn call<T: Send + 'static>(&self, call: Call, take: fn(Reply) -> Option<T>) -> ClientFuture<T> {
+        self.call_with(call, Box::new(|_| {}), take)
+    }
+
+    fn call_with<T: Send + 'static>(
+        &self,
+        call: Call,
+        progress: Progress,
+        take: fn(Reply) -> Option<T>,
+    ) -> ClientFuture<T> {
+        let mismatch = self.0.mismatch(call.verb());
+        let answer = self.0.call(call, progress);
+        Box::pin(async move { take(answer.await?).ok_or(mismatch) })
+    }
+}
+
+fn done(reply: Reply) -> Option<()> {
+    matches!(reply, Reply::Done).then_some(())
+}
+
+/// Returns a function that takes the value out of one variant of a reply.
+macro_rules! value_of {
+    ($variant:ident) => {
+        |reply| match reply {
+            Reply::$variant(value) => Some(value),
+            _ => None,
+        }
+    };
+}
+
+impl<C: Caller> Client for CallClient<C> {
+    fn capabilities(&self) -> &Capabilities {
+        self.0.capabilities()
+    }
+
+    fn start(&self, start: StartRun) -> ClientFuture<Started> {
+        self.call(Call::Start(start), value_of!(Started))
+    }
+
+    fn signal(&self, run: RunRef, signal: SendSignal) -> ClientFuture<()> {
+        self.call(Call::Signal(run, signal), done)
+    }
+
+    fn query(&self, run: RunRef, query: QueryRun) -> ClientFuture<Payload> {
+        self.call(Call::Query(run, query), value_of!(Payload))
+    }
+
+    fn update(&self, run: RunRef, update: SendUpdate) -> ClientFuture<UpdateState> {
+        self.call(Call::Update(run, update), value_of!(Update))
+    }
+
+    fn update_result(&self, run: RunRef, update: PollUpdate) -> ClientFuture<UpdateState> {
+        self.call(Call::UpdateResult(run, update), value_of!(Update))
+    }
+
+    fn cancel(&self, run: RunRef, reason: String) -> ClientFuture<()> {
+        self.call(Call::Cancel(run, reason), done)
+    }
+
+    fn terminate(&self, run: RunRef, reason: String) -> ClientFuture<()> {
+        self.call(Call::Terminate(run, reason), done)
+    }
+
+    fn reset(&self, run: RunRef, turn: u64, reason: String) -> ClientFuture<Started> {
+        self.call(Call::Reset(run, turn, reason), value_of!(Started))
+    }
+
+    fn result(&self, run: RunRef) -> ClientFuture<RunResult> {
+        self.call(Call::RunResult(run), value_of!(RunResult))
+    }
+
+    fn result_or_stuck(&self, run: RunRef) -> ClientFuture<RunResult> {
+        self.call(Call::ResultOrStuck(run), value_of!(RunResult))
+    }
+
+    fn describe(&self, run: RunRef) -> ClientFuture<Description> {
+        self.call(Call::Describe(run), |reply| match reply {
+            Reply::Description(description) => Some(*description),
+            _ => None,
+        })
+    }
+
+    fn published(&self, run: RunRef) -> ClientFuture<Option<Payload>> {
+        self.call(Call::Published(run), value_of!(Published))
+    }
+
+    fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> ClientFuture<Page> {
+        self.call(Call::List(filter, after, limit), value_of!(Page))
+    }
+
+    fn count(&self, filter: Filter) -> ClientFuture<u64> {
+        self.call(Call::Count(filter), value_of!(Count))
+    }
+
+    fn counts(&self, filter: Filter, by: Option<GroupBy>) -> ClientFuture<Vec<Count>> {
+        self.call(Call::Counts(filter, by), value_of!(Counts))
+    }
+
+    fn history(&self, run: RunRef, after: Option<Cursor>, limit: usize) -> ClientFuture<HistoryPage> {
+        self.call(Call::History(run, after, limit), value_of!(History))
+    }
+
+    fn raw_history(&self, run: RunRef) -> ClientFuture<RawHistory> {
+        self.call(Call::RawHistory(run), value_of!(RawHistory))
+    }
+
+    fn complete(&self, token: String, result: Result<Payload, Failure>) -> ClientFuture<()> {
+        self.call(Call::Complete(token, result), done)
+    }
+
+    fn heartbeat(&self, token: String, details: Payload) -> ClientFuture<Option<String>> {
+        self.call(Call::Heartbeat(token, details), value_of!(Heartbeat))
+    }
+
+    fn complete_activity(&self, run: RunRef, completion: CompleteActivity) -> ClientFuture<()> {
+        self.call(Call::CompleteActivity(run, completion), done)
+    }
+
+    fn resolve_promise(&self, run: RunRef, resolution: ResolvePromise) -> ClientFuture<()> {
+        self.call(Call::ResolvePromise(run, resolution), done)
+    }
+
+    fn inspect(&self, run: RunRef) -> ClientFuture<Inspection> {
+        self.call(Call::Inspect(run), |reply| match reply {
+            Reply::Inspection(inspection) => Some(*inspection),
+            _ => None,
+        })
+    }
+
+    fn release(&self, run: RunRef) -> ClientFuture<()> {
+        self.call(Call::Release(run), done)
+    }
+
+    fn delete(&self, run: RunRef) -> ClientFuture<()> {
+        self.call(Call::Delete(run), done)
+    }
+
+    fn stuck_runs(&self) -> ClientFuture<Vec<StuckRuns>> {
+        self.call(Call::StuckRuns, value_of!(StuckRuns))
+    }
+
+    fn nodes(&self) -> ClientFuture<Vec<Node>> {
+        self.call(Call::Nodes, value_of!(Nodes))
+    }
+
+    fn verify(&self, progress: Progress) -> ClientFuture<Vec<Problem>> {
+        self.call_with(Call::Verify, progress, value_of!(Problems))
+    }
+
+    fn back_up(&self, to: PathBuf) -> ClientFuture<()> {
+        self.call(Call::BackUp(to), done)
+    }
+}
