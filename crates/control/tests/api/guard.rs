@@ -74,7 +74,14 @@ async fn caller_without_a_token_changes_and_reads_nothing() {
         all_are_refused(&[("authorization", sent)], StatusCode::UNAUTHORIZED).await;
     }
     let served = Served::new().await;
-    for path in ["/api/v1/capabilities", "/api/v1/runs", "/api/v1/events", "/api/v1/stuck", "/metrics", "/api/v1/runs/x/history"] {
+    for path in [
+        "/api/v1/capabilities",
+        "/api/v1/runs",
+        "/api/v1/events",
+        "/api/v1/stuck",
+        "/metrics",
+        "/api/v1/runs/x/history",
+    ] {
         assert_eq!(served.raw("GET", path, &[], "").await.0, StatusCode::UNAUTHORIZED, "{path}");
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use dacapo::prelude::*;
 use dacapo::Query as QueryName;
+use dacapo::prelude::*;
 use dacapo_control::{Access, Control, Role, Token};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, Response, StatusCode};

@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use dacapo_client::{Client, Feature, Unplayable};
 use dacapo_core::Name;
-use dacapo_engine::{Engine, Reader, ShutdownReport, Threads, blocking, force_exit_after};
+use dacapo_engine::{Engine, Reader, ShutdownReport, blocking, force_exit_after};
 use dacapo_worker::{Effective, Health};
 
 use crate::Layers;
@@ -58,17 +58,21 @@ impl Deref for App {
 }
 
 impl App {
-    pub(crate) fn new(engine: Engine, host: Arc<Threads>, settings: Effective, layers: &Layers) -> Self {
-        Self::of(EngineServing { engine, host: Some(host), settings: Some(settings) }, layers)
-    }
-
     /// Creates an app over an engine that the caller drives, as the test kit does.
     #[doc(hidden)]
     pub fn over_engine(engine: Engine, layers: &Layers) -> Self {
-        Self::of(EngineServing { engine, host: None, settings: None }, layers)
+        let serving = EngineServing {
+            engine,
+            host: None,
+            settings: None,
+            #[cfg(feature = "control")]
+            control: std::sync::Mutex::default(),
+        };
+        Self::of(serving, layers)
     }
 
-    fn of(serving: EngineServing, layers: &Layers) -> Self {
+    /// Creates an app over the embedded engine.
+    pub(crate) fn of(serving: EngineServing, layers: &Layers) -> Self {
         let (client, reader) = (Arc::new(serving.engine.clone()), serving.engine.reader().clone());
         Self::over(client, Some(reader), Arc::new(serving), layers)
     }

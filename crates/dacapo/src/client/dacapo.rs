@@ -11,7 +11,10 @@ use dacapo_worker::{AppSettings, AppValues, Effective, QueueSettings};
 use tokio::runtime::Handle;
 
 use crate::client::build_name::build_name;
+#[cfg(feature = "control")]
+use crate::client::control;
 use crate::client::opened::Opened;
+use crate::client::serving::EngineServing;
 use crate::client::url::Place;
 use crate::client::{App, Connection, Error, IntoName, IntoQueue, Result, Runs};
 use crate::{Catalog, Converter, Interceptor, Layers, Register};
@@ -26,6 +29,9 @@ pub struct Dacapo {
     environment: Option<Vec<(OsString, OsString)>>,
     /// The converter and the interceptors.
     layers: Layers,
+    /// Whether a file that is served gets a socket.
+    #[cfg(feature = "control")]
+    control_socket: bool,
     /// Reaches the backend as far as the settings are known.
     connection: Connection,
 }
@@ -57,7 +63,7 @@ impl Dacapo {
     /// Opens a store of your own. Stores are no public interface yet.
     #[doc(hidden)]
     pub fn over_store(store: Arc<dyn Store>) -> Self {
-        Self::over(Opened::Store { store, backend: "own store", read_only: false })
+        Self::over(Opened::Store { store, backend: "own store", read_only: false, file: None })
     }
 
     fn over(opened: Opened) -> Self {
@@ -65,7 +71,17 @@ impl Dacapo {
         let connection = opened.connection(CrashLimits::default(), &layers);
         let options = Options { build: build_name(), ..Options::default() };
         let settings = AppSettings::new();
-        Self { opened, options, settings, environment: None, layers, connection }.read_by_settings()
+        Self {
+            opened,
+            options,
+            settings,
+            environment: None,
+            layers,
+            #[cfg(feature = "control")]
+            control_socket: true,
+            connection,
+        }
+        .read_by_settings()
     }
 
     /// Returns access to the runs in the store: to list, describe, verify and export them.
@@ -175,6 +191,15 @@ impl Dacapo {
         self.read_by_settings()
     }
 
+    /// Sets whether a file that is served gets a Unix socket beside it, `orders.db-control`, by which other programs of the same user call
+    /// this one: the command line, and `Dacapo::connect("unix:orders.db-control")`. On by default. A socket that cannot be made is
+    /// logged, and the runs are served without it.
+    #[cfg(feature = "control")]
+    pub fn control_socket(mut self, on: bool) -> Self {
+        self.control_socket = on;
+        self
+    }
+
     /// Sets the policy of runs that are pinned to a policy of your own.
     pub fn own_policy(mut self, policy: OwnPolicy) -> Self {
         self.options.own_policy = Some(policy);
@@ -188,8 +213,10 @@ impl Dacapo {
             return Err(dacapo_client::Error::ReadOnly(READ_ONLY.to_owned()).into());
         }
         let effective = self.set_up(items)?;
-        let store = match self.opened {
-            Opened::Store { store, .. } => store,
+        let (store, file) = match self.opened {
+            Opened::Store { store, file, .. } => (store, file),
+            #[cfg(feature = "control")]
+            Opened::Program(_) => return Err(dacapo_client::Error::ReadOnly(OTHER_PROGRAM.to_owned()).into()),
             #[cfg(feature = "temporal")]
             Opened::Cluster(cluster) => {
                 let threads = turn_threads(&effective.app);
@@ -202,7 +229,18 @@ impl Dacapo {
         let (options, layers, for_engine) = (self.options, self.layers, host.clone());
         let engine = blocking(move || Engine::open(store, for_engine, options)).await??;
         host.watch(&engine).map_err(system)?;
-        Ok(App::new(engine, host, effective, &layers))
+        #[cfg(feature = "control")]
+        let control = file.filter(|_| self.control_socket).and_then(|file| control::offer(&file, &engine));
+        #[cfg(not(feature = "control"))]
+        drop(file);
+        let serving = EngineServing {
+            engine,
+            host: Some(host),
+            settings: Some(effective),
+            #[cfg(feature = "control")]
+            control: std::sync::Mutex::new(control),
+        };
+        Ok(App::of(serving, &layers))
     }
 
     /// Plays every open run of the served queues again with these workflows, without serving them and without changing
@@ -216,6 +254,8 @@ impl Dacapo {
         self.set_up(items)?;
         let (store, options) = match self.opened {
             Opened::Store { store, .. } => (store, self.options),
+            #[cfg(feature = "control")]
+            Opened::Program(_) => return Err(dacapo_client::Error::ReadOnly(OTHER_PROGRAM.to_owned()).into()),
             #[cfg(feature = "temporal")]
             Opened::Cluster(cluster) => {
                 let queues = self.options.queues.into_keys().collect();
@@ -252,6 +292,11 @@ impl Dacapo {
         Ok(effective)
     }
 }
+
+/// Why the runs of another program cannot be served or played here.
+#[cfg(feature = "control")]
+const OTHER_PROGRAM: &str =
+    "this is a connection to the program that serves the runs: open the store itself, as in `sqlite:orders.db`";
 
 /// Why a store that was opened to look at it cannot be served.
 const READ_ONLY: &str = "the store is open for reading only: open it without `mode=ro` in the process that serves it";

@@ -6,6 +6,8 @@ mod build_name;
 #[cfg(feature = "temporal")]
 mod cluster;
 mod connection;
+#[cfg(feature = "control")]
+mod control;
 mod dacapo;
 mod error;
 mod filter;

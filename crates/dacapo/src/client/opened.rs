@@ -1,5 +1,6 @@
 //! What a URL opened: a store of ours, or a cluster.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use dacapo_client::Capabilities;
@@ -20,7 +21,12 @@ pub(crate) enum Opened {
         /// The name of the kind of store, as errors give it.
         backend: &'static str,
         read_only: bool,
+        /// The file, if it is one.
+        file: Option<PathBuf>,
     },
+    /// A program that serves runs.
+    #[cfg(feature = "control")]
+    Program(Arc<dyn dacapo_client::Client>),
     /// A connection to a Temporal cluster.
     #[cfg(feature = "temporal")]
     Cluster(dacapo_temporal::Cluster),
@@ -28,7 +34,7 @@ pub(crate) enum Opened {
 
 impl Opened {
     pub(crate) async fn open(place: Place) -> Result<Self> {
-        let (backend, read_only) = (place.backend(), place.is_read_only());
+        let (backend, read_only, file) = (place.backend(), place.is_read_only(), place.file());
         let store: Arc<dyn Store> = match place {
             Place::Memory => Arc::new(MemoryStore::new()),
             #[cfg(feature = "sqlite")]
@@ -43,8 +49,10 @@ impl Opened {
             Place::Postgres { url, read_only } => dacapo_engine::blocking(move || postgres(&url, read_only)).await??,
             #[cfg(feature = "temporal")]
             Place::Temporal(address) => return Ok(Self::Cluster(dacapo_temporal::Cluster::connect(address).await?)),
+            #[cfg(feature = "control")]
+            Place::Program(target) => return Ok(Self::Program(dacapo_control::RemoteClient::connect(target).await?)),
         };
-        Ok(Self::Store { store, backend, read_only })
+        Ok(Self::Store { store, backend, read_only, file })
     }
 
     /// A connection that serves nothing.
@@ -60,6 +68,8 @@ impl Opened {
                 let client = Arc::new(dacapo_temporal::ClusterClient::new(cluster));
                 Connection(Link::new(client, layers, None, None))
             }
+            #[cfg(feature = "control")]
+            Self::Program(client) => Connection(Link::over(client.clone(), layers)),
         }
     }
 
@@ -69,6 +79,8 @@ impl Opened {
             Self::Store { backend, .. } => Capabilities::new(*backend, features()),
             #[cfg(feature = "temporal")]
             Self::Cluster(_) => dacapo_temporal::capabilities(),
+            #[cfg(feature = "control")]
+            Self::Program(client) => client.capabilities().clone(),
         }
     }
 
@@ -76,6 +88,8 @@ impl Opened {
     pub(crate) fn default_queue(&self) -> Name {
         match self {
             Self::Store { .. } => Name::from_static(dacapo_engine::DEFAULT_QUEUE),
+            #[cfg(feature = "control")]
+            Self::Program(_) => Name::from_static(dacapo_engine::DEFAULT_QUEUE),
             #[cfg(feature = "temporal")]
             Self::Cluster(cluster) => cluster.queue().clone(),
         }

@@ -64,6 +64,16 @@ pub(crate) struct EngineServing {
     pub(crate) host: Option<Arc<Threads>>,
     /// None if the caller set the engine up.
     pub(crate) settings: Option<Effective>,
+    /// The socket for other programs, until the engine stops.
+    #[cfg(feature = "control")]
+    pub(crate) control: std::sync::Mutex<Option<dacapo_control::ControlSocket>>,
+}
+
+impl EngineServing {
+    fn close_socket(&self) {
+        #[cfg(feature = "control")]
+        drop(self.control.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take());
+    }
 }
 
 impl Serving for EngineServing {
@@ -102,6 +112,7 @@ impl Serving for EngineServing {
 
     fn stop(&self) -> Waiting<'static, ()> {
         let (engine, host) = (self.engine.clone(), self.host.clone());
+        self.close_socket();
         Box::pin(async move {
             // The last commit may be on its way to the disk.
             let _ = blocking(move || stop(&engine, host.as_deref())).await;
@@ -130,6 +141,7 @@ fn stop(engine: &Engine, host: Option<&Threads>) {
 
 impl Drop for EngineServing {
     fn drop(&mut self) {
+        self.close_socket();
         stop(&self.engine, self.host.as_deref());
     }
 }

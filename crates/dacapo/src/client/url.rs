@@ -1,5 +1,7 @@
 //! The one line that says where a program runs.
 
+use std::path::PathBuf;
+
 use crate::client::{Error, Result};
 
 /// Where to open.
@@ -18,6 +20,9 @@ pub(crate) enum Place {
     },
     #[cfg(feature = "temporal")]
     Temporal(dacapo_temporal::Address),
+    /// A program that serves runs, and that is called.
+    #[cfg(feature = "control")]
+    Program(dacapo_control::Target),
 }
 
 impl Place {
@@ -30,6 +35,10 @@ impl Place {
         #[cfg(feature = "postgres")]
         if ["postgres:", "postgresql:"].iter().any(|scheme| url.starts_with(scheme)) {
             return Ok(Self::postgres(url));
+        }
+        #[cfg(feature = "control")]
+        if ["unix:", "http:"].iter().any(|scheme| url.starts_with(scheme)) {
+            return dacapo_control::Target::parse(url).map(Self::Program).map_err(|bad| Error::Url(bad.to_string()));
         }
         let shown = without_password(url);
         let bad = |problem: String| Err(Error::Url(format!("{shown:?} cannot be opened: {problem}. {KNOWN}")));
@@ -85,6 +94,16 @@ impl Place {
             Self::Postgres { .. } => "postgres",
             #[cfg(feature = "temporal")]
             Self::Temporal(_) => "temporal",
+            #[cfg(feature = "control")]
+            Self::Program(_) => "control",
+        }
+    }
+
+    /// Returns the file that a program may serve.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::Sqlite { path, read_only: false } => Some(path.into()),
+            _ => None,
         }
     }
 
@@ -105,6 +124,8 @@ impl Place {
             Self::Postgres { url, .. } => Ok(Self::Postgres { url, read_only: true }),
             #[cfg(feature = "temporal")]
             Self::Temporal(address) => Ok(Self::Temporal(address)),
+            #[cfg(feature = "control")]
+            Self::Program(target) => Ok(Self::Program(target)),
             Self::Memory => Err(Error::Url(format!(
                 "{url:?} cannot be connected to: a store in memory belongs to the process that opened it. Connect to a file, as \
                  in `sqlite:orders.db`, or open this one with `Dacapo::open`"
@@ -127,7 +148,7 @@ fn without_password(url: &str) -> String {
 
 const KNOWN: &str = "Open `memory:`, `sqlite:orders.db`, `sqlite:orders.db?mode=ro` to look at a file that another process serves, \
                      `postgres://user@localhost/orders` with the feature `postgres`, or `temporal://localhost:7233/default` with the \
-                     feature `temporal`";
+                     feature `temporal`; connect to `unix:orders.db-control`, the socket of a program that serves a file";
 
 #[cfg(test)]
 mod tests {
