@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, header};
 use dacapo_client::ClientCall;
 use subtle::ConstantTimeEq;
 
-/// What a caller may do.
+/// The right of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Look at runs.
@@ -96,13 +96,13 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Decides by a request who calls: the caller's name, for the audit, and role. None: nobody who may call.
+/// Decides by a request who calls: the caller's name, for the audit, and role. None: a stranger.
 pub type Authoriser = Arc<dyn Fn(&Parts) -> Option<(String, Role)> + Send + Sync>;
 
 /// How the role of a caller is found.
 #[derive(Clone)]
 pub enum Access {
-    /// Whoever can connect may do everything: for a socket whose other end was checked.
+    /// All who can connect may do everything: for a socket whose other end was checked.
     Connected,
     /// By the token that the request brings.
     Tokens(Vec<Token>),

@@ -88,13 +88,19 @@ impl ControlSocket {
     }
 }
 
-/// Removes the socket, unless another process has put its own in its place.
-impl Drop for ControlSocket {
-    fn drop(&mut self) {
+impl ControlSocket {
+    /// Accepts nothing more, and removes the socket, unless another process has put its own in its place.
+    pub fn close(&self) {
         self.task.abort();
         if fs::symlink_metadata(&self.path).is_ok_and(|data| (data.dev(), data.ino()) == self.inode) {
             fs::remove_file(&self.path).ok();
         }
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

@@ -30,6 +30,9 @@ struct Recipes;
 #[doc = include_str!("../../../docs/search.md")]
 struct Search;
 
+#[doc = include_str!("../../../docs/control.md")]
+struct Control;
+
 #[doc = include_str!("../../../docs/troubleshoot.md")]
 struct Troubleshoot;
 

@@ -11,7 +11,7 @@ use super::rustdoc::{Doc, Item};
 
 const PACKAGE: &str = "dacapo";
 /// The crates from which `dacapo` re-exports.
-const OTHERS: &[&str] = &["dacapo-client", "dacapo-core", "dacapo-engine", "dacapo-worker"];
+const OTHERS: &[&str] = &["dacapo-client", "dacapo-control", "dacapo-core", "dacapo-engine", "dacapo-worker"];
 
 /// All public items, and which types of our other crates they name.
 #[derive(Default)]

@@ -29,6 +29,7 @@ const CRATES: &[(&str, &[Check])] = &[
     ("sys", &[Cycles, Functions, Files, Methods]),
     ("worker", &[Cycles, Functions, Files, Methods]),
     ("engine", &[Cycles, Functions, Files, Methods]),
+    ("control", &[Cycles, Functions, Files, Methods]),
     ("temporal", &[Cycles, Functions, Files, Methods]),
     ("macros", &[Cycles, Files, Methods]),
     ("dacapo", &[Cycles, Functions, Files]),

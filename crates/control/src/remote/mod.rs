@@ -53,7 +53,7 @@ impl Caller for RemoteClient {
             let body = serde_json::to_vec(&call).map_err(|error| {
                 Error::InvalidArgument(format!("the call `{verb}` cannot be written as JSON: {error}"))
             })?;
-            let answer = request::post(&target, "/api/v1/call", body).await?;
+            let answer = request::send_json(&target, "/api/v1/call", body).await?;
             serde_json::from_slice(&answer).map_err(|error| {
                 Error::Unavailable(format!("the answer of {target} to `{verb}` cannot be read: {error}"))
             })

@@ -12,7 +12,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use super::Target;
 
-/// What a client needs of a problem.
+/// The members of a problem that a client reads.
 #[derive(Deserialize)]
 struct Problem {
     detail: String,
@@ -23,7 +23,7 @@ pub(super) async fn get(target: &Target, path: &str) -> Result<Bytes> {
     send(target, Method::GET, path, Vec::new()).await
 }
 
-pub(super) async fn post(target: &Target, path: &str, body: Vec<u8>) -> Result<Bytes> {
+pub(super) async fn send_json(target: &Target, path: &str, body: Vec<u8>) -> Result<Bytes> {
     send(target, Method::POST, path, body).await
 }
 

@@ -73,14 +73,20 @@ impl fmt::Debug for Target {
 mod tests {
     use super::*;
 
+    /// Nothing listens at it: addresses are parsed alone.
+    const PORT: u16 = 7_070;
+
     #[test]
     fn addresses_are_sockets_and_hosts_with_tokens() {
         assert_eq!(Target::parse("unix:/run/a.sock"), Ok(Target::Unix("/run/a.sock".into())));
         let http = |authority: &str, token: Option<&str>| {
             Ok(Target::Http { authority: authority.to_owned(), token: token.map(str::to_owned) })
         };
-        assert_eq!(Target::parse("http://localhost:7070/"), http("localhost:7070", None));
-        assert_eq!(Target::parse("http://se@cret@[::1]:7070"), http("[::1]:7070", Some("se@cret")));
+        assert_eq!(Target::parse(&format!("http://localhost:{PORT}/")), http(&format!("localhost:{PORT}"), None));
+        assert_eq!(
+            Target::parse(&format!("http://se@cret@[::1]:{PORT}")),
+            http(&format!("[::1]:{PORT}"), Some("se@cret"))
+        );
         assert_eq!(Target::parse("http://host"), http("host:80", None));
         let shown = Target::parse("http://secret@host:1").unwrap();
         assert_eq!((shown.to_string(), format!("{shown:?}")), ("http://host:1".into(), "Target(http://host:1)".into()));

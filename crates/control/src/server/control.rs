@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use dacapo_client::Client;
 
-use super::routes;
 use crate::Access;
 
 type Render = Arc<dyn Fn() -> String + Send + Sync>;
@@ -63,10 +61,5 @@ impl Control {
     pub fn ready(mut self, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
         self.ready = Arc::new(check);
         self
-    }
-
-    /// Returns the router with all paths.
-    pub fn router(self) -> Router {
-        routes::router(Arc::new(self))
     }
 }

@@ -91,7 +91,7 @@ struct View {
     asked: ClientCall,
     name: &'static str,
     is_last: fn(&ClientReply) -> bool,
-    /// What was seen and is yet to be shown.
+    /// The reply that is yet to be shown.
     next: Option<ClientReply>,
     shown: Option<ClientReply>,
 }

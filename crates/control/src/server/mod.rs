@@ -8,6 +8,7 @@ mod health;
 mod open_api;
 mod problem;
 mod routes;
+mod table;
 
 pub use control::Control;
 pub use open_api::open_api;

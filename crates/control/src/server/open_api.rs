@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::routes::{ROUTES, Route};
+use super::table::{ROUTES, Route};
 
 /// Returns the document, made from the table of paths.
 pub fn open_api() -> Value {

@@ -12,7 +12,7 @@ pub(crate) struct Problem {
     /// In a few words, the same for all errors of a kind.
     title: &'static str,
     status: u16,
-    /// What happened, and what to do.
+    /// The text for people: what happened, and what to do.
     detail: String,
     /// The client's error, for its own type on the other side.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -41,7 +41,7 @@ async fn page_of_another_site_changes_nothing() {
     for headers in [
         [("origin", "https://evil.example")],
         [("origin", "null")],
-        [("origin", "http://127.0.0.1:1")],
+        [("origin", "http://127.0.0.1")],
         [("sec-fetch-site", "cross-site")],
         [("sec-fetch-site", "same-site")],
     ] {

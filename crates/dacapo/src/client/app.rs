@@ -66,7 +66,7 @@ impl App {
             host: None,
             settings: None,
             #[cfg(feature = "control")]
-            control: std::sync::Mutex::default(),
+            control: None,
         };
         Self::of(serving, layers)
     }

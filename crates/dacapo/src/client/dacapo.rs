@@ -238,7 +238,7 @@ impl Dacapo {
             host: Some(host),
             settings: Some(effective),
             #[cfg(feature = "control")]
-            control: std::sync::Mutex::new(control),
+            control,
         };
         Ok(App::of(serving, &layers))
     }

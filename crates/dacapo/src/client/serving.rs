@@ -64,15 +64,17 @@ pub(crate) struct EngineServing {
     pub(crate) host: Option<Arc<Threads>>,
     /// None if the caller set the engine up.
     pub(crate) settings: Option<Effective>,
-    /// The socket for other programs, until the engine stops.
+    /// The socket for other programs.
     #[cfg(feature = "control")]
-    pub(crate) control: std::sync::Mutex<Option<dacapo_control::ControlSocket>>,
+    pub(crate) control: Option<dacapo_control::ControlSocket>,
 }
 
 impl EngineServing {
     fn close_socket(&self) {
         #[cfg(feature = "control")]
-        drop(self.control.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take());
+        if let Some(control) = &self.control {
+            control.close();
+        }
     }
 }
 

@@ -246,6 +246,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("Dacapo::over_store", "a store is a store"),
     ("Dacapo::runs", "takes nothing"),
     ("Dacapo::double_play", "on or off"),
+    ("Dacapo::control_socket", "on or off"),
     ("Dacapo::build", "any name is as good as another"),
     ("Dacapo::own_policy", "what a policy does wrong fails the activation, shown by the tests of the core"),
     ("App::over_engine", "an engine is an engine"),
