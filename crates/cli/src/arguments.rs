@@ -215,7 +215,7 @@ pub(crate) struct Reset {
 
 #[derive(Debug, Args)]
 pub(crate) struct Batch {
-    /// What to do to each run
+    /// The change to make to each run
     pub(crate) verb: BatchVerb,
     /// Which runs, as in `dacapo list`
     pub(crate) search: String,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dacapo_client::{EventKind, HistoryEvent, OperationKind};
-use dacapo_core::{DurationText, Seq, Timestamp};
+use dacapo_client::{EventKind, HistoryEvent, OperationKind, OperationStart};
+use dacapo_core::{DurationText, Failure, Payload, Seq, Timestamp};
 
 use crate::output::{Colour, Output};
 use crate::text::{columns, duration, short};
@@ -66,47 +66,62 @@ impl Scale {
 fn lines(events: &[HistoryEvent]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut of: BTreeMap<Seq, usize> = BTreeMap::new();
-    let moment = |lines: &mut Vec<Line>, at, name: String, colour| {
-        lines.push(Line { name, from: at, to: Some(at), note: String::new(), colour, is_moment: true });
-    };
     for event in events {
+        let mut line_of = |seq: &Seq| of.get(seq).and_then(|place| lines.get_mut(*place));
         match &event.kind {
-            EventKind::Signalled { signal, .. } => {
-                moment(&mut lines, event.at, format!("signal {signal}"), Colour::Blue);
-            }
-            EventKind::UpdateReceived { update, .. } => {
-                moment(&mut lines, event.at, format!("update {update}"), Colour::Blue);
-            }
-            EventKind::CancelRequested { .. } => moment(&mut lines, event.at, "cancel".to_owned(), Colour::Yellow),
-            EventKind::OperationStarted(start) => {
-                of.insert(start.seq, lines.len());
-                let name = match (start.operation, start.duration) {
-                    (OperationKind::Timer, Some(time)) => format!("timer {}", DurationText(time)),
-                    (kind, _) => format!("{kind} {}", start.name),
-                };
-                let note = "pending".to_owned();
-                lines.push(Line { name, from: event.at, to: None, note, colour: Colour::Dim, is_moment: false });
-            }
             EventKind::OperationEnded { seq, result, attempts, .. } => {
-                let Some(line) = of.get(seq).and_then(|place| lines.get_mut(*place)) else { continue };
-                line.to = Some(event.at);
-                line.colour = if result.is_ok() { Colour::Green } else { Colour::Red };
-                line.note = duration(event.at.since(line.from));
-                if *attempts > 1 {
-                    line.note += &format!(", {attempts} attempts");
-                }
-                if let Err(failure) = result {
-                    line.note += &format!(", failed: {}", short(&failure.message, 60));
+                if let Some(line) = line_of(seq) {
+                    line.end(event.at, result, *attempts);
                 }
             }
             EventKind::OperationCancelled { seq } => {
-                if let Some(line) = of.get(seq).and_then(|place| lines.get_mut(*place)) {
+                if let Some(line) = line_of(seq) {
                     (line.note, line.colour) = ("cancelled".to_owned(), Colour::Yellow);
                     line.to.get_or_insert(event.at);
                 }
             }
-            _ => {}
+            EventKind::OperationStarted(start) => {
+                of.insert(start.seq, lines.len());
+                lines.push(Line::started(event.at, start));
+            }
+            other => lines.extend(message(other).map(|(name, colour)| Line::moment(event.at, name, colour))),
         }
     }
     lines
+}
+
+/// Returns the name of a message that came, and its colour.
+fn message(event: &EventKind) -> Option<(String, Colour)> {
+    match event {
+        EventKind::Signalled { signal, .. } => Some((format!("signal {signal}"), Colour::Blue)),
+        EventKind::UpdateReceived { update, .. } => Some((format!("update {update}"), Colour::Blue)),
+        EventKind::CancelRequested { .. } => Some(("cancel".to_owned(), Colour::Yellow)),
+        _ => None,
+    }
+}
+
+impl Line {
+    fn moment(at: Timestamp, name: String, colour: Colour) -> Self {
+        Self { name, from: at, to: Some(at), note: String::new(), colour, is_moment: true }
+    }
+
+    fn started(at: Timestamp, start: &OperationStart) -> Self {
+        let name = match (start.operation, start.duration) {
+            (OperationKind::Timer, Some(time)) => format!("timer {}", DurationText(time)),
+            (kind, _) => format!("{kind} {}", start.name),
+        };
+        Self { name, from: at, to: None, note: "pending".to_owned(), colour: Colour::Dim, is_moment: false }
+    }
+
+    fn end(&mut self, at: Timestamp, result: &Result<Payload, Failure>, attempts: u32) {
+        self.to = Some(at);
+        self.colour = if result.is_ok() { Colour::Green } else { Colour::Red };
+        self.note = duration(at.since(self.from));
+        if attempts > 1 {
+            self.note += &format!(", {attempts} attempts");
+        }
+        if let Err(failure) = result {
+            self.note += &format!(", failed: {}", short(&failure.message, 60));
+        }
+    }
 }

@@ -30,6 +30,7 @@ const CRATES: &[(&str, &[Check])] = &[
     ("worker", &[Cycles, Functions, Files, Methods]),
     ("engine", &[Cycles, Functions, Files, Methods]),
     ("control", &[Cycles, Functions, Files, Methods]),
+    ("cli", &[Cycles, Functions, Files, Methods]),
     ("temporal", &[Cycles, Functions, Files, Methods]),
     ("macros", &[Cycles, Files, Methods]),
     ("dacapo", &[Cycles, Functions, Files]),

@@ -16,7 +16,7 @@ const PAGE: usize = 200;
 /// How many ids are shown of those that would be changed.
 const SHOWN: usize = 10;
 
-/// What was done.
+/// The outcome of a batch.
 #[derive(Debug, Default, Serialize)]
 struct Report {
     /// Runs that the search found.

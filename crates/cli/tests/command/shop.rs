@@ -69,6 +69,7 @@ impl Shop {
     pub(crate) async fn until_open(&self, id: &str) {
         let handle = self.app.as_ref().unwrap().handle(order, id.to_owned());
         while handle.query(STATE, ()).await.unwrap() != "waits for the money" {
+            // sleep: nothing says when a query will be answered differently.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

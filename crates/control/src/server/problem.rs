@@ -16,7 +16,7 @@ pub(crate) struct Problem {
     detail: String,
     /// The client's error, for its own type on the other side.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Error>,
+    error: Option<Box<Error>>,
 }
 
 impl Problem {
@@ -32,7 +32,7 @@ impl Problem {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        Self { error: Some(error.clone()), ..Self::new(status(&error), error.to_string()) }
+        Self { error: Some(Box::new(error.clone())), ..Self::new(status(&error), error.to_string()) }
     }
 }
 
