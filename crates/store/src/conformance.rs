@@ -69,8 +69,8 @@ pub use starts::{
     a_request_that_comes_again_with_another_input_is_refused, a_run_may_start_with_its_first_turn,
     a_start_says_whom_it_replaced_and_who_was_told, a_used_workflow_id_may_be_refused,
     an_open_workflow_id_belongs_to_one_run, commit_callback_runs_while_the_store_holds_no_lock,
-    runs_are_listed_newest_first_in_pages, started_run_is_open_and_its_start_waits_as_a_message,
-    the_same_request_starts_one_run,
+    open_runs_are_listed_with_their_workflows_oldest_first, runs_are_listed_newest_first_in_pages,
+    started_run_is_open_and_its_start_waits_as_a_message, the_same_request_starts_one_run,
 };
 pub use turns::{
     a_lost_acknowledgement_is_answered_when_the_same_turn_comes_again, a_node_that_has_lost_its_run_cannot_commit,
@@ -124,6 +124,7 @@ macro_rules! conformance_tests {
             crash_count_of_a_run_outlives_its_end
             crash_counts_of_tasks_and_runs_are_written_together
             runs_are_listed_newest_first_in_pages
+            open_runs_are_listed_with_their_workflows_oldest_first
             a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step
             a_closed_run_of_another_store_is_added_as_it_is
             runs_of_another_store_stand_in_the_order_of_their_starts

@@ -53,6 +53,12 @@ pub trait ReadRuns {
     fn has_remains(&self) -> Result<bool>;
     /// Counts the runs that match.
     fn count(&self, filter: &Filter) -> Result<u64>;
+    /// Lists the numbers and workflows of open runs, in the order of their numbers, after this one. Runs that other nodes
+    /// own may be left out.
+    fn open_runs(&self, after: Option<RunNo>, limit: usize) -> Result<Vec<(RunNo, Name)>> {
+        let rows = self.oldest(&Filter::open(), after, limit)?;
+        Ok(rows.into_iter().map(|row| (row.no, row.workflow)).collect())
+    }
 }
 
 /// Reads histories.

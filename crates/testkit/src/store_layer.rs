@@ -112,6 +112,10 @@ impl<F: StoreLayer> ReadRuns for LayeredStore<F> {
     fn count(&self, filter: &Filter) -> Result<u64, StoreError> {
         self.store()?.count(filter)
     }
+
+    fn open_runs(&self, after: Option<RunNo>, limit: usize) -> Result<Vec<(RunNo, Name)>, StoreError> {
+        self.store()?.open_runs(after, limit)
+    }
 }
 
 impl<F: StoreLayer> RunningNotes for LayeredStore<F> {
