@@ -195,7 +195,7 @@ impl Program {
 
     fn build(&self, root: &Path) -> Result<()> {
         let mut command = cargo::command(&root.join(self.folder));
-        cargo::forget_caller(&mut command);
+        cargo::forget_target_folder(&mut command);
         command.args(["build", "--release", "--locked", "--package", self.package]);
         command.args(self.features.iter().flat_map(|feature| ["--features", feature]));
         success(command.arg("--target-dir").arg(self.target(root)), self.package)

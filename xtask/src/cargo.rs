@@ -8,9 +8,16 @@ use anyhow::{Context, Result, ensure};
 use crate::tree::{Source, Tree};
 
 /// The cargo that runs us, so that a toolchain chosen on the command line holds for every step.
+///
+/// It does not learn what cargo told this program about its own package: dependencies that look at it, such as `ring`, would be built again
+/// by every caller in turn.
 pub(crate) fn command(root: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
+    let told = |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| told(&name.to_string_lossy())) {
+        command.env_remove(name);
+    }
     command
 }
 
@@ -54,12 +61,8 @@ fn lock_is_current(folder: &Path, how: &[&str]) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Removes what cargo told this program about its own package: dependencies that look at it would be built again.
-pub(crate) fn forget_caller(command: &mut Command) {
-    let told = |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| told(&name.to_string_lossy())) {
-        command.env_remove(name);
-    }
+/// For a build that goes to a folder of its own, or is that of another tree.
+pub(crate) fn forget_target_folder(command: &mut Command) {
     command.env_remove("CARGO_TARGET_DIR");
 }
 

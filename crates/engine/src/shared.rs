@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dacapo_client::{Client, Error};
 use dacapo_core::{Name, Pins, Timestamp};
-use dacapo_store::{News, Recipient, RunNo, RunningNotes, SharedStore, Store};
+use dacapo_store::{Notice, Recipient, RunNo, RunningNotes, SharedStore, Store};
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{DrainStep, TurnHost, describe_meters, meter};
 use metrics::Histogram;
@@ -138,18 +138,18 @@ impl Shared {
         self.nodes().is_none_or(|nodes| nodes.owns(run))
     }
 
-    /// Tells the node that owns a run.
-    pub(crate) fn tell_owner(&self, run: RunNo, news: News) {
+    /// Notifies the node that owns a run.
+    pub(crate) fn notify_owner(&self, run: RunNo, notice: Notice) {
         if let Some(nodes) = self.nodes() {
-            nodes.tell(Recipient::OwnerOf(run), news);
+            nodes.notify(Recipient::OwnerOf(run), notice);
         }
     }
 
-    /// Tells the nodes whose callers wait for a run that it has closed or is stuck.
+    /// Notifies the nodes whose callers wait for a run that it has closed or is stuck.
     pub(crate) fn tell_watchers(&self, run: RunNo) {
         let Some(nodes) = self.nodes() else { return };
         for node in self.watchers.take(run) {
-            nodes.tell(Recipient::Node(node), News::Changed(run));
+            nodes.notify(Recipient::Node(node), Notice::Changed(run));
         }
     }
 

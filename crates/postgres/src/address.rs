@@ -32,7 +32,7 @@ pub(crate) struct Address {
     pub(crate) pace: Pace,
 }
 
-/// How often a node says that it is there, and looks for what it was not told.
+/// How often a node says that it is there, and looks for what notices may have missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pace {
     /// The time after which the others take a silent node for dead.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use dacapo_sync::{Condvar, Mutex, ranks};
 
-/// When the keeper acts next, and what it is told meanwhile.
+/// When the keeper acts next, and what it is to do then.
 pub(crate) struct Alarm {
     state: Mutex<AlarmState>,
     changed: Condvar,
@@ -15,7 +15,7 @@ pub(crate) struct Alarm {
 struct AlarmState {
     /// The nodes or their shards have changed: look at them now.
     is_rung: bool,
-    /// Notifications may have been lost: look for what they said.
+    /// Notifications may have been lost: look for what they were about.
     looks: bool,
     is_closed: bool,
 }
@@ -36,7 +36,7 @@ impl Alarm {
         self.change(|state| state.is_rung = true);
     }
 
-    /// Has everything looked for now that may not have been told.
+    /// Has everything looked for now of which no notice may have come.
     pub(crate) fn look(&self) {
         self.change(|state| (state.is_rung, state.looks) = (true, true));
     }

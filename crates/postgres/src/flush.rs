@@ -33,14 +33,14 @@ const ADD_TURNS: &str =
     "INSERT INTO turns (run, turn, record) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])";
 const COPY_TURNS: &str =
     "INSERT INTO turns (run, turn, record) SELECT $2::bigint, turn, record FROM turns WHERE run = $1 AND turn < $3";
-const ADD_TASKS: &str = "INSERT INTO tasks (no, run, seq, queue, ready, priority, turn, place, attempt, crash_count, holder, \
+const ADD_TASKS: &str = "INSERT INTO tasks (no, run, seq, queue, ready, priority, turn, position, attempt, crash_count, node, \
      external, failure, details) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], \
      $6::integer[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bytea[], \
      $14::bytea[])";
-const NOTE_ATTEMPTS: &str = "UPDATE tasks SET attempt = new.attempt, ready = new.ready, holder = new.holder, \
+const NOTE_ATTEMPTS: &str = "UPDATE tasks SET attempt = new.attempt, ready = new.ready, node = new.node, \
      crash_count = new.crash_count, external = new.external, failure = new.failure, details = new.details \
      FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::bytea[]) \
-     AS new (no, attempt, ready, holder, crash_count, external, failure, details) WHERE tasks.no = new.no";
+     AS new (no, attempt, ready, node, crash_count, external, failure, details) WHERE tasks.no = new.no";
 const COUNT_CRASHES: &str = "UPDATE tasks SET crash_count = new.crash_count \
      FROM unnest($1::bigint[], $2::bigint[]) AS new (no, crash_count) WHERE tasks.no = new.no";
 const END_TASKS: &str = "DELETE FROM tasks WHERE no = ANY($1)";
@@ -183,7 +183,7 @@ fn tasks<'c>(changes: &'c Changes, trip: &mut Trip<'c>) {
             column(&rows, |row| row.task.0),
             column(&rows, |row| i64::from(row.attempt)),
             column(&rows, |row| moment(row.ready)),
-            column(&rows, |row| row.holder.map(|NodeNo(node)| node)),
+            column(&rows, |row| row.node.map(|NodeNo(node)| node)),
             column(&rows, |row| i64::from(row.crash_count)),
             column(&rows, |row| row.external.map(moment)),
             column(&rows, |row| row.failure.as_deref()),
@@ -226,7 +226,7 @@ fn added_tasks<'c>(tasks: &[&'c TaskRow]) -> Vec<crate::trip::Value<'c>> {
         column(tasks, |task| i64::from(task.position)),
         column(tasks, |task| i64::from(task.attempt)),
         column(tasks, |task| i64::from(task.crash_count)),
-        column(tasks, |task| task.holder.map(|NodeNo(node)| node)),
+        column(tasks, |task| task.node.map(|NodeNo(node)| node)),
         column(tasks, |task| task.external.map(moment)),
         column(tasks, |task| task.failure.as_deref()),
         column(tasks, |task| task.details.as_deref()),

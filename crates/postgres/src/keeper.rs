@@ -1,5 +1,5 @@
 //! Keeping this node among the others: it renews its lease, takes over the shards of nodes that are gone, moves shards so
-//! that each node has its share, and looks for what it was not told. One thread does it.
+//! that each node has its share, and looks for what notices may have missed. One thread does it.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use dacapo_store::{Balance, Group, NodeEvents, NodeNo, Shard, Shards, StoreError
 use crate::address::Pace;
 use crate::alarm::Alarm;
 use crate::batch::GroupCommit;
-use crate::news::Outbox;
 use crate::node::{Node, View};
+use crate::outbox::Outbox;
 
 /// The parts that the keeper works with.
 pub(crate) struct Keeper {
@@ -77,7 +77,7 @@ impl Keeper {
         };
         self.node.see(|seen| *seen = view.clone());
         self.settle(group, &view)?;
-        self.notice(group, view.life);
+        self.follow(group, view.life);
         Ok(())
     }
 
@@ -85,7 +85,7 @@ impl Keeper {
     /// looks at once at what it has now.
     fn see_others(&self, group: &Group<GroupCommit>) -> Result<Option<(View, bool)>, StoreError> {
         let (seen, lost) = group.between(|batch| (batch.renew(), batch.take_lost()));
-        self.tell_lost(group, lost)?;
+        self.report_lost(group, lost)?;
         let seen = seen?;
         if seen.is_none() {
             self.alarm.ring();
@@ -112,12 +112,12 @@ impl Keeper {
         Ok(self.see_others(group)?.map(|(view, _)| view))
     }
 
-    /// Tells the engine that it has lost everything, if it has. What it took meanwhile it no longer has in memory.
-    fn tell_lost(&self, group: &Group<GroupCommit>, lost: Option<Shards>) -> Result<(), StoreError> {
+    /// Reports to the engine that the node has lost everything, if it has. What it took meanwhile it no longer has in memory.
+    fn report_lost(&self, group: &Group<GroupCommit>, lost: Option<Shards>) -> Result<(), StoreError> {
         let Some(lost) = lost else { return Ok(()) };
         self.node.owned.clear();
         self.events.lost(lost, true);
-        // The number of this node may be another now, and so the channel on which it hears.
+        // The number of this node may be another now, and so the channel on which it listens.
         self.outbox.wake();
         group.between(|batch| batch.between_groups(|membership, link| membership.release_tasks(link)))
     }
@@ -146,14 +146,14 @@ impl Keeper {
         self.node.see(|view| view.owners.extend(give.iter().copied()));
         self.events.lost(shards, false);
         if given? {
-            self.outbox.tell_members(give.iter().map(|(_, to)| *to));
+            self.outbox.notify_members(give.iter().map(|(_, to)| *to));
         }
         Ok(())
     }
 
-    /// Notices the shards that this node owns and did not know of, and those that are no longer its own. What it saw in an
+    /// Gains the shards that this node owns and did not know of, and loses those that are no longer its own. What it saw in an
     /// earlier life says nothing about this one: the others may have taken it for dead since.
-    fn notice(&self, group: &Group<GroupCommit>, life: u64) {
+    fn follow(&self, group: &Group<GroupCommit>, life: u64) {
         let me = self.node.no();
         let (seen, owned) = (self.node.see(|view| view.shards_of(me)), self.node.owned.get());
         let (gained, gone) = (seen.without(&owned), owned.without(&seen));

@@ -14,7 +14,9 @@
 mod address;
 mod alarm;
 mod batch;
+mod calls;
 mod changes;
+mod channel;
 mod facts;
 mod failure;
 mod flush;
@@ -23,13 +25,15 @@ mod link;
 mod membership;
 mod meters;
 mod needs;
-mod news;
 mod node;
+mod notification;
+mod outbox;
 mod overlay;
 mod read;
 mod readers;
 mod row;
 mod schema;
+mod session;
 mod shared;
 mod sweep;
 mod tls;
@@ -47,8 +51,8 @@ use alarm::Alarm;
 use batch::GroupCommit;
 use failure::Failure;
 use link::Link;
-use news::Outbox;
 use node::Node;
+use outbox::Outbox;
 use readers::Readers;
 use shared::Serving;
 use traffic::TotalTraffic;
@@ -148,7 +152,7 @@ impl Writes for PostgresStore {
         self.serving.alarm.close();
         let closed = self.group.as_ref().map_or(Ok(()), |group| group.close());
         // The others take over at once.
-        self.serving.outbox.tell_members(others.into_iter().filter(|node| *node != self.node.no()));
+        self.serving.outbox.notify_members(others.into_iter().filter(|node| *node != self.node.no()));
         self.serving.outbox.close();
         closed
     }

@@ -67,7 +67,7 @@ const RECONNECT: &str = "UPDATE nodes SET incarnation = incarnation + 1, \
 const DECLARE_DEAD: &str = "WITH dead AS (UPDATE nodes SET alive = false WHERE no = ANY($1) AND alive AND lease_until < clock_timestamp() \
      RETURNING no), \
      freed AS (UPDATE shards SET owner = NULL FROM dead WHERE shards.owner = dead.no), \
-     released AS (UPDATE tasks SET holder = NULL FROM dead WHERE tasks.holder = dead.no) \
+     released AS (UPDATE tasks SET node = NULL FROM dead WHERE tasks.node = dead.no) \
      SELECT no FROM dead";
 const TAKE: &str = "UPDATE shards SET owner = $1 WHERE no = ANY($2) \
      AND (owner IS NULL OR NOT EXISTS (SELECT FROM nodes WHERE nodes.no = shards.owner AND nodes.alive)) \
@@ -75,14 +75,13 @@ const TAKE: &str = "UPDATE shards SET owner = $1 WHERE no = ANY($2) \
 const GIVE: &str = "UPDATE shards SET owner = given.owner FROM unnest($2::smallint[], $3::bigint[]) AS given (no, owner) \
      WHERE shards.no = given.no AND shards.owner = $1";
 const RELEASE: &str =
-    "UPDATE tasks SET holder = NULL WHERE holder = $1 AND (run & 1023) = ANY($2::bigint[]) AND no <> ALL($3)";
-const RELEASE_OF_NAME: &str =
-    "UPDATE tasks SET holder = NULL FROM nodes WHERE nodes.name = $1 AND tasks.holder = nodes.no";
-const RELEASE_ALL: &str = "UPDATE tasks SET holder = NULL WHERE holder = $1";
+    "UPDATE tasks SET node = NULL WHERE node = $1 AND (run & 1023) = ANY($2::bigint[]) AND no <> ALL($3)";
+const RELEASE_OF_NAME: &str = "UPDATE tasks SET node = NULL FROM nodes WHERE nodes.name = $1 AND tasks.node = nodes.no";
+const RELEASE_ALL: &str = "UPDATE tasks SET node = NULL WHERE node = $1";
 const LEAVE: &str = "WITH left_node AS (UPDATE nodes SET alive = false, lease_until = clock_timestamp() \
      WHERE no = $1 AND incarnation = $2 AND alive RETURNING no), \
      freed AS (UPDATE shards SET owner = NULL FROM left_node WHERE shards.owner = left_node.no), \
-     released AS (UPDATE tasks SET holder = NULL FROM left_node WHERE tasks.holder = left_node.no) \
+     released AS (UPDATE tasks SET node = NULL FROM left_node WHERE tasks.node = left_node.no) \
      SELECT no FROM left_node";
 
 /// This process in the table of nodes.

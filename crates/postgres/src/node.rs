@@ -19,7 +19,7 @@ pub(crate) struct Node {
     pub(crate) owned: SharedShards,
     view: Mutex<View>,
     lease: Mutex<Lease>,
-    /// Told when the lease was renewed, and when the store closes.
+    /// Notified when the lease was renewed, and when the store closes.
     renewed: Condvar,
     /// The tasks that this node takes only after this time, because it cannot work at them.
     declined: Mutex<BTreeMap<TaskNo, Instant>>,
@@ -165,7 +165,7 @@ impl Node {
         change(&mut self.view.lock())
     }
 
-    /// Returns the nodes that something is told.
+    /// Returns the nodes to which a notice or a call goes.
     pub(crate) fn find(&self, to: &Recipient) -> Vec<NodeNo> {
         self.see(|view| match to {
             Recipient::Node(node) => vec![*node],

@@ -85,19 +85,19 @@ CREATE TABLE tasks (
     ready bigint NOT NULL,
     priority integer NOT NULL,
     turn bigint NOT NULL,
-    place bigint NOT NULL,
+    position bigint NOT NULL,
     attempt bigint NOT NULL,
     crash_count bigint NOT NULL,
-    holder bigint,
+    node bigint,
     external bigint,
     failure bytea,
     details bytea
 ) WITH (fillfactor = 80);
 CREATE INDEX tasks_run ON tasks (run, seq);
 -- Tasks that no node has: they are looked for every few seconds, and few at any time.
-CREATE INDEX tasks_free ON tasks (queue, no) WHERE holder IS NULL;
+CREATE INDEX tasks_free ON tasks (queue, no) WHERE node IS NULL;
 -- Those of a node, for when it is gone or has lost them from memory.
-CREATE INDEX tasks_holder ON tasks (holder) WHERE holder IS NOT NULL;
+CREATE INDEX tasks_node ON tasks (node) WHERE node IS NOT NULL;
 
 CREATE TABLE timers (
     due bigint NOT NULL,

@@ -6,48 +6,50 @@ use std::thread;
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
-    CallAnswered, Group, Looked, News, NodeEvents, NodeNo, NodeRow, Nodes, Recipient, RunNo, RunRow, Shards,
+    CallAnswered, Group, Looked, NodeEvents, NodeNo, NodeRow, Nodes, Notice, Recipient, RunNo, RunRow, Shards,
     SharedStore, StoreError, TaskNo, TaskRow, TimerRow,
 };
 
 use crate::PostgresStore;
 use crate::alarm::Alarm;
 use crate::batch::GroupCommit;
+use crate::channel;
 use crate::keeper::Keeper;
 use crate::membership::Membership;
-use crate::news::{self, Hears, Outbox};
 use crate::node::SeenNode;
+use crate::notification::Listener;
+use crate::outbox::Outbox;
 use crate::row::{get, low_bits, run, task, timer};
 use crate::trip::{Trip, values};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Tasks without a holder. Those of a node that took them in the moment in which it was taken for dead are free for the next
+/// Tasks at which no node works. Those of a node that took them in the moment in which it was taken for dead are free for the next
 /// claim.
-const CLAIM: &str = "WITH released AS (UPDATE tasks SET holder = NULL FROM nodes WHERE tasks.holder = nodes.no AND NOT nodes.alive \
+const CLAIM: &str = "WITH released AS (UPDATE tasks SET node = NULL FROM nodes WHERE tasks.node = nodes.no AND NOT nodes.alive \
      AND nodes.lease_until > clock_timestamp() - interval '1 hour'), \
      free AS MATERIALIZED (SELECT found.no FROM unnest($2::text[], $3::bigint[]) AS wanted (queue, places) \
-     CROSS JOIN LATERAL (SELECT tasks.no FROM tasks WHERE tasks.queue = wanted.queue AND tasks.holder IS NULL \
+     CROSS JOIN LATERAL (SELECT tasks.no FROM tasks WHERE tasks.queue = wanted.queue AND tasks.node IS NULL \
      AND tasks.no <> ALL($5) ORDER BY tasks.no LIMIT wanted.places FOR UPDATE SKIP LOCKED) AS found) \
-     UPDATE tasks SET holder = $1 FROM free WHERE tasks.no = free.no \
+     UPDATE tasks SET node = $1 FROM free WHERE tasks.no = free.no \
      AND EXISTS (SELECT FROM nodes WHERE nodes.no = $1 AND nodes.process = $4 AND nodes.alive) RETURNING {columns}";
 /// A task that another transaction has locked is passed over, so that no two wait for each other; a later look finds it. The
 /// condition holds twice: another node may have taken a task since the statement began.
-const TASKS_IN: &str = "UPDATE tasks SET holder = $1 WHERE tasks.no IN (SELECT tasks.no FROM tasks WHERE tasks.no > $4 \
+const TASKS_IN: &str = "UPDATE tasks SET node = $1 WHERE tasks.no IN (SELECT tasks.no FROM tasks WHERE tasks.no > $4 \
      AND tasks.queue = ANY($3) AND (tasks.run & 1023) = ANY($2::bigint[]) AND {free} ORDER BY tasks.no LIMIT $5 \
      FOR UPDATE SKIP LOCKED) \
      AND {free} AND EXISTS (SELECT FROM nodes WHERE nodes.no = $1 AND nodes.process = $6 AND nodes.alive) \
      RETURNING {columns}";
-const FREE: &str = "(tasks.holder IS NULL OR tasks.holder = $1 \
-     OR NOT EXISTS (SELECT FROM nodes WHERE nodes.no = tasks.holder AND nodes.alive))";
-const DECLINE: &str = "UPDATE tasks SET holder = NULL WHERE holder = $1 AND no = ANY($2)";
+const FREE: &str = "(tasks.node IS NULL OR tasks.node = $1 \
+     OR NOT EXISTS (SELECT FROM nodes WHERE nodes.no = tasks.node AND nodes.alive))";
+const DECLINE: &str = "UPDATE tasks SET node = NULL WHERE node = $1 AND no = ANY($2)";
 /// One statement, because an idle node makes it every few seconds. A run whose start time has not come has nothing to do.
 const LOOK: &str = "SELECT DISTINCT 0::smallint, messages.run FROM messages JOIN runs ON runs.no = messages.run \
      WHERE messages.taken IS NULL AND runs.status = 0 AND (messages.run & 1023) = ANY($2::bigint[]) \
      AND (runs.turns > 0 OR runs.started <= (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint) \
      UNION ALL SELECT (CASE WHEN runs.status = 0 THEN 1 ELSE 2 END)::smallint, wanted FROM unnest($3::bigint[]) AS wanted \
      LEFT JOIN runs ON runs.no = wanted WHERE runs.no IS NULL OR runs.status <> 0 OR runs.stuck_cause IS NOT NULL \
-     UNION ALL SELECT 3::smallint, no FROM tasks WHERE holder = $1";
+     UNION ALL SELECT 3::smallint, no FROM tasks WHERE node = $1";
 const UNSEEN_IN: &str = "SELECT DISTINCT messages.run FROM messages JOIN runs ON runs.no = messages.run \
      WHERE messages.taken IS NULL AND runs.status = 0 AND (messages.run & 1023) = ANY($1::bigint[]) ORDER BY messages.run";
 
@@ -60,16 +62,16 @@ pub(crate) struct Serving {
     pub(crate) alarm: Arc<Alarm>,
 }
 
-/// Hears what other nodes tell this one.
-struct Ears {
+/// Hands on the notices and calls of other nodes.
+struct Receiver {
     events: Arc<dyn NodeEvents>,
     alarm: Arc<Alarm>,
     outbox: Weak<Outbox>,
 }
 
-impl Hears for Ears {
-    fn told(&self, news: News) {
-        self.events.told(news);
+impl Listener for Receiver {
+    fn notified(&self, notice: Notice) {
+        self.events.notified(notice);
     }
 
     fn called(&self, id: i64, request: Vec<u8>) {
@@ -128,10 +130,10 @@ impl SharedStore for PostgresStore {
             "code that kills its process is not quarantined here: a store in PostgreSQL keeps no notes of what a process runs"
         );
         let others: Vec<NodeNo> = self.node.see(|view| view.nodes.iter().map(|node| node.row.no).collect());
-        outbox.tell_members(others.into_iter().filter(|node| *node != self.node.no()));
-        let ears = Ears { events, alarm: alarm.clone(), outbox: Arc::downgrade(outbox) };
+        outbox.notify_members(others.into_iter().filter(|node| *node != self.node.no()));
+        let receiver = Receiver { events, alarm: alarm.clone(), outbox: Arc::downgrade(outbox) };
         let (address, outbox) = (self.address.clone(), outbox.clone());
-        self.begin_thread("dacapo-news", move || news::run(&address, &outbox, &ears))?;
+        self.begin_thread("dacapo-notices", move || channel::run(&address, &outbox, &receiver))?;
         self.begin_thread("dacapo-node", move || keeper.run())
     }
 
@@ -168,8 +170,8 @@ impl SharedStore for PostgresStore {
         Ok(Timestamp((micros as u64).saturating_mul(1_000)))
     }
 
-    fn tell(&self, to: Recipient, news: News) {
-        self.serving.outbox.tell(&to, &news);
+    fn notify(&self, to: Recipient, notice: Notice) {
+        self.serving.outbox.notify(&to, &notice);
     }
 
     fn call(&self, to: Recipient, request: Vec<u8>, answered: CallAnswered) {
@@ -231,7 +233,7 @@ impl SharedStore for PostgresStore {
                 0 => looked.unseen.push(RunNo(no)),
                 1 => looked.stuck.push(RunNo(no)),
                 2 => looked.ended.push(RunNo(no)),
-                _ => looked.held.push(TaskNo(no)),
+                _ => looked.tasks.push(TaskNo(no)),
             }
         }
         looked.unseen.sort();

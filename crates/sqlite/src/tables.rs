@@ -398,10 +398,10 @@ impl Rows for Tables<'_> {
             return Ok(true);
         }
         let sum = task::Attempt::of_write(attempt).sum();
-        let (holder, ready) = (attempt.holder.map(|holder| holder.0), moment(attempt.ready));
+        let (node, ready) = (attempt.node.map(|node| node.0), moment(attempt.ready));
         let external = attempt.external.map(moment);
         let AttemptWrite { task, attempt, crash_count, failure, details, .. } = attempt;
-        let row = params![attempt, ready, holder, crash_count, external, failure, details, sum, task.0];
+        let row = params![attempt, ready, node, crash_count, external, failure, details, sum, task.0];
         Ok(self.execute(sql, row)? == 1)
     }
 

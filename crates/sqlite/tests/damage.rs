@@ -80,7 +80,7 @@ fn fill(store: &SqliteStore) {
         task: written.tasks[0],
         attempt: 2,
         ready: at(4),
-        holder: Some(NodeNo(1)),
+        node: Some(NodeNo(1)),
         crash_count: 1,
         external: Some(at(5)),
         failure: Some(b"it failed".to_vec()),

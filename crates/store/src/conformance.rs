@@ -24,7 +24,7 @@ use dacapo_core::{
 
 use crate::{
     AttemptWrite, Belongings, Closing, CrashCount, Epoch, Filter, IdConflict, ImportWrite, MessageNo, NewMessage,
-    NewRun, NewTask, News, NodeEvents, NodeNo, OutgoingMessage, Parent, Refused, RunNo, RunRow, Shards, StartedRun,
+    NewRun, NewTask, NodeEvents, NodeNo, Notice, OutgoingMessage, Parent, Refused, RunNo, RunRow, Shards, StartedRun,
     Status, Store, StoreError, Stuck, StuckCause, TaskNo, TaskRow, TimerKind, TimerRow, TurnOf, TurnWrite, TurnWritten,
     Write, Written,
 };
@@ -179,7 +179,7 @@ impl NodeEvents for NoEngine {
 
     fn lost(&self, _: Shards, _: bool) {}
 
-    fn told(&self, _: News) {}
+    fn notified(&self, _: Notice) {}
 
     fn called(&self, _: Vec<u8>, _: Box<dyn FnOnce(Vec<u8>) + Send>) {}
 

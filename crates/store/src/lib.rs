@@ -45,7 +45,7 @@ pub use group::{Batch, Done, Group, Writes};
 pub use load::{ReadAlong, Records, StoredRun};
 pub use memory::{MemoryCluster, MemoryNode, MemoryStore};
 pub use message::{MessageRow, NewMessage, is_request};
-pub use nodes::{CallAnswered, Looked, News, NodeEvents, NodeRow, Nodes, Recipient, SharedStore};
+pub use nodes::{CallAnswered, Looked, NodeEvents, NodeRow, Nodes, Notice, Recipient, SharedStore};
 pub use number::{Epoch, MessageNo, NodeNo, RunNo, Shard, TaskNo};
 pub use private::private_file;
 pub use reads::{ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, Store, Upkeep};

@@ -109,7 +109,7 @@ impl Tables {
     }
 
     /// Returns the node that works at a new task of this queue: the one that writes, if it serves the queue.
-    fn holder_of(&self, queue: &Name) -> Option<NodeNo> {
+    fn node_of(&self, queue: &Name) -> Option<NodeNo> {
         self.writer.as_ref().filter(|writer| writer.queues.contains(queue)).map(|writer| writer.node)
     }
 }

@@ -1,8 +1,8 @@
 //! Several nodes on one store: which of them owns a run, and how they reach each other.
 //!
 //! A run belongs to a shard, and a shard to one node that serves its task queue. The owner alone plays the run; any node
-//! may send it messages, and work at its activities. A node tells the owner what it has stored for a run. What is told
-//! may be lost or come twice, so every node also looks for itself from time to time.
+//! may send it messages, and work at its activities. A node notifies the owner of what it has stored for a run. A
+//! notice may be lost or come twice, so every node also looks for itself from time to time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub trait Nodes {
 
 /// A store that several nodes serve.
 pub trait SharedStore: Send + Sync {
-    /// Makes this process a node that serves these queues. `events` is told from now on; the store may call it on any
+    /// Makes this process a node that serves these queues. `events` is called from now on; the store may call it on any
     /// thread, and holds no lock meanwhile.
     fn join(&self, queues: &[Name], build: &Name, events: Arc<dyn NodeEvents>) -> Result<()>;
     /// Returns this node's number.
@@ -39,9 +39,9 @@ pub trait SharedStore: Send + Sync {
     /// Reads the time of day by the clock that all nodes share.
     fn clock(&self) -> Result<Timestamp>;
 
-    /// Tells the owner of a run, or the nodes that serve a queue. Never waits: news of the same kind may be told once
-    /// for all.
-    fn tell(&self, to: Recipient, news: News);
+    /// Notifies the owner of a run, or the nodes that serve a queue. Never waits: notices that are equal may be sent as
+    /// one.
+    fn notify(&self, to: Recipient, notice: Notice);
     /// Calls a node, and hands its answer to `answered`. If there is no such node it fails with [`Refused::NotOwner`], and the
     /// call is not carried out. If the node is gone before it has answered, it is not known whether the call was.
     ///
@@ -61,7 +61,7 @@ pub trait SharedStore: Send + Sync {
     /// Lists the tasks of runs in these shards that are this node's to work at: those of its queues that no other node
     /// has. Above this number, in the order of their numbers.
     fn tasks_in(&self, shards: &Shards, queues: &[Name], above: i64, limit: usize) -> Result<Vec<TaskRow>>;
-    /// Looks for what this node was not told: messages for runs in these shards, and the ends of these runs.
+    /// Looks for what notices may have missed: messages for runs in these shards, and the ends of these runs.
     fn look(&self, shards: &Shards, runs: &[RunNo]) -> Result<Looked>;
     /// Lists open runs in these shards that have messages that no turn has taken.
     fn unseen_in(&self, shards: &Shards) -> Result<Vec<RunNo>>;
@@ -73,7 +73,7 @@ pub trait SharedStore: Send + Sync {
     fn nodes(&self) -> Result<Vec<NodeRow>>;
 }
 
-/// The findings of a node that looks for what it was not told.
+/// The findings of a node that looks for what notices may have missed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Looked {
     /// Open runs that have messages which no turn has taken, and whose start time has come.
@@ -83,13 +83,13 @@ pub struct Looked {
     /// The runs that are stuck.
     pub stuck: Vec<RunNo>,
     /// The tasks that are this node's to work at. It may not know all of them: the answer to a claim may be lost.
-    pub held: Vec<TaskNo>,
+    pub tasks: Vec<TaskNo>,
 }
 
 /// The callback that gets the answer to a call.
 pub type CallAnswered = Box<dyn FnOnce(Result<Vec<u8>>) + Send>;
 
-/// To whom something is told.
+/// To whom a notice or a call goes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recipient {
     /// The owner of this run.
@@ -100,10 +100,10 @@ pub enum Recipient {
     Serving(Name),
 }
 
-/// News that nodes tell each other. Each is a hint to look at the store.
+/// A notice from one node to another: a hint to look at the store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum News {
+pub enum Notice {
     /// Something was stored for an owned run: a message, a start, its end.
     Stored(RunNo),
     /// A node waits for the end of an owned run.
@@ -126,11 +126,11 @@ pub trait NodeEvents: Send + Sync {
     /// The node owns these shards no longer. With `all`, other nodes took it for dead: nothing that it held is its own
     /// any more.
     fn lost(&self, shards: Shards, all: bool);
-    /// Another node tells something.
-    fn told(&self, news: News);
+    /// A notice of another node has come.
+    fn notified(&self, notice: Notice);
     /// Another node calls. `answer` is called once.
     fn called(&self, request: Vec<u8>, answer: Box<dyn FnOnce(Vec<u8>) + Send>);
-    /// It is time to look at the store for what was not told.
+    /// It is time to look at the store for what notices may have missed.
     fn look(&self, owned: Shards);
 }
 

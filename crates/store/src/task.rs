@@ -48,7 +48,7 @@ pub struct TaskRow {
     /// When the attempt began that is to be completed externally. None if the worker has to make an attempt.
     pub external: Option<Timestamp>,
     /// The node that runs an attempt now.
-    pub holder: Option<NodeNo>,
+    pub node: Option<NodeNo>,
     /// How the last attempt failed, encoded.
     pub failure: Option<Vec<u8>>,
     /// The progress that the last attempt reported, encoded.

@@ -282,7 +282,7 @@ pub struct AttemptWrite {
     /// When the next attempt may start at the earliest.
     pub ready: Timestamp,
     /// The node that runs an attempt now.
-    pub holder: Option<NodeNo>,
+    pub node: Option<NodeNo>,
     /// The crash count: how often an attempt was started whose process then died.
     pub crash_count: u32,
     /// When the attempt began that is to be completed externally. None if the worker has to make an attempt.

@@ -86,10 +86,10 @@ ranks! {
     STORE_QUEUE = new 310 "store: queue";
     /// The queues and the listener with which a node joined the others.
     NODE = new 312 "store: node";
-    /// The nodes that share a store, and their news.
+    /// The nodes that share a store, and their notices.
     MEMBERS = new 315 "store: members";
-    /// The news that a node of PostgreSQL is to tell the others.
-    STORE_NEWS = new 316 "postgres: news";
+    /// The notices and calls that a node of PostgreSQL is to send.
+    STORE_NOTICES = new 316 "postgres: notices";
     /// The calls of a node of PostgreSQL that wait for an answer.
     STORE_CALLS = new 317 "postgres: calls";
     /// When a node of PostgreSQL looks at the others.

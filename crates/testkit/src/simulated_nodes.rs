@@ -1,4 +1,4 @@
-//! Several nodes in one thread, on one virtual time, over one store in memory: take-overs, stalls, lost and doubled news
+//! Several nodes in one thread, on one virtual time, over one store in memory: take-overs, stalls, lost and doubled notices
 //! are exact.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use crate::virtual_time::VirtualTime;
 pub const LEASE: Duration = Duration::from_secs(10);
 /// How often a node renews its lease.
 pub const RENEWAL: Duration = Duration::from_secs(3);
-/// How often a node looks for what it was not told.
+/// How often a node looks for what notices may have missed.
 pub const SLOW_POLL: Duration = Duration::from_secs(5);
 
 /// The number of rounds of work without time passing after which a test is not expected to end.
@@ -44,13 +44,13 @@ struct Node {
     engine: Engine,
     /// Whether it does nothing, as a process that was stopped.
     is_stalled: bool,
-    /// The fate of the news for it.
-    news: NewsFor,
+    /// The fate of the notices for it.
+    notices: NoticesFor,
 }
 
-/// The fate of the news for a node.
+/// The fate of the notices for a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NewsFor {
+pub enum NoticesFor {
     /// They are delivered.
     #[default]
     Delivered,
@@ -88,7 +88,7 @@ impl SimulatedNodes {
         let store = Arc::new(self.cluster.node(name));
         let host = VirtualHost::new(self.world.clone(), Crash::never());
         let engine = Engine::open(store.clone(), host.clone(), options).expect("the store can be opened");
-        let node = Node { store, host, engine, is_stalled: false, news: NewsFor::Delivered };
+        let node = Node { store, host, engine, is_stalled: false, notices: NoticesFor::Delivered };
         assert!(self.nodes.insert(name, node).is_none(), "node {name} runs already");
         self.settle();
     }
@@ -112,9 +112,9 @@ impl SimulatedNodes {
         self.nodes.get_mut(name).expect("the node runs").is_stalled = is_stalled;
     }
 
-    /// Decides what becomes of the news for a node.
-    pub fn set_news(&mut self, name: &'static str, news: NewsFor) {
-        self.nodes.get_mut(name).expect("the node runs").news = news;
+    /// Decides what becomes of the notices for a node.
+    pub fn set_notices(&mut self, name: &'static str, notices: NoticesFor) {
+        self.nodes.get_mut(name).expect("the node runs").notices = notices;
     }
 
     /// Holds back what a node's commits lead to in its memory, as if the thread that committed were slow, or lets it go on.
@@ -168,10 +168,10 @@ impl SimulatedNodes {
     fn round(&self) -> bool {
         let mut any = false;
         for node in self.live() {
-            match node.news {
-                NewsFor::Delivered => {}
-                NewsFor::Lost => drop(node.store.lose_news()),
-                NewsFor::Doubled => node.store.double_news(),
+            match node.notices {
+                NoticesFor::Delivered => {}
+                NoticesFor::Lost => drop(node.store.lose_notices()),
+                NoticesFor::Doubled => node.store.double_notices(),
             }
             any |= allow_blocking(|| node.store.deliver());
             while node.host.step() {

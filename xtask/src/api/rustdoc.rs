@@ -54,7 +54,7 @@ impl Doc {
     pub(super) fn of(root: &Path, package: &str) -> Result<Self> {
         let own = std::env::current_exe().context("cannot find this program")?;
         let mut command = cargo::command(root);
-        cargo::forget_caller(&mut command);
+        cargo::forget_target_folder(&mut command);
         // Only rustdoc itself is told to allow its unstable output: as a variable of cargo's it would have dependencies built again.
         command.env("RUSTDOC", own).env(STANDS_IN, "1");
         command.args(["rustdoc", "--quiet", "--lib", "--all-features", "--package", package, "--"]);

@@ -61,7 +61,7 @@ pub(super) fn run(
     let words: &[&str] = if nextest { &["nextest", "run", "--color", "never"] } else { &["test", "--tests"] };
     let command = |more: &[&str]| {
         let mut command = cargo::command(folder);
-        cargo::forget_caller(&mut command);
+        cargo::forget_target_folder(&mut command);
         command.args(words).args(packages.iter().flat_map(|package| ["--package", package]));
         command.args(packages::features_on_a_server(packages).iter().flat_map(|feature| ["--features", feature]));
         command.args(more).envs(rules.database.map(|url| (SHARED_DATABASE, url)));

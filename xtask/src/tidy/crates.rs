@@ -24,7 +24,7 @@ const CRATES: &[(&str, &[Check])] = &[
     ("core", &[Files]),
     ("store", &[Cycles, Functions, Files, Methods]),
     ("sqlite", &[Cycles, Functions, Files, Methods]),
-    ("postgres", &[Cycles, Functions, Methods]),
+    ("postgres", &[Cycles, Functions, Files, Methods]),
     ("sync", &[Cycles, Functions, Files, Methods]),
     ("sys", &[Cycles, Functions, Files, Methods]),
     ("worker", &[Cycles, Functions, Files, Methods]),

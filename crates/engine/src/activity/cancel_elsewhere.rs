@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dacapo_core::{Failure, FailureKind, RetryState, Seq};
-use dacapo_store::{News, Recipient, RunNo, StoreError};
+use dacapo_store::{Notice, Recipient, RunNo, StoreError};
 
 use crate::activity::adopt::{Origins, read_task};
 use crate::activity::end::resolve;
@@ -26,9 +26,9 @@ pub(crate) fn cancel_task(shared: &Arc<Shared>, run: RunNo, seq: Seq, waits: boo
 
 fn cancel_stored(shared: &Arc<Shared>, run: RunNo, seq: Seq, waits: bool) -> Result<(), StoreError> {
     let Some(row) = shared.store().tasks_of(run)?.into_iter().find(|row| row.seq == seq) else { return Ok(()) };
-    match (row.holder, shared.nodes()) {
+    match (row.node, shared.nodes()) {
         (Some(node), Some(nodes)) if node != nodes.node() => {
-            nodes.tell(Recipient::Node(node), News::Cancelled(run, seq));
+            nodes.notify(Recipient::Node(node), Notice::Cancelled(run, seq));
         }
         (None, _) if waits => {
             if let Some(task) = read_task(shared, &row, &mut Origins::default())? {

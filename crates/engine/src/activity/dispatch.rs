@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dacapo_core::{CommandKind, Payload, TimeoutKind};
-use dacapo_store::{Doing, News, Recipient, RunNo, StoreError};
+use dacapo_store::{Doing, Notice, Recipient, RunNo, StoreError};
 use dacapo_worker::{Activity, ActivityCtx, Attempt};
 
 use crate::activity::blocked;
@@ -76,7 +76,7 @@ fn decline(shared: &Arc<Shared>, run: RunNo, task: &Task) {
     shared.later(WorkKind::Write, Some(run), move |shared| {
         let Some(nodes) = shared.nodes() else { return };
         match nodes.decline(&[no]) {
-            Ok(()) => nodes.tell(Recipient::Serving(queue), News::Tasks),
+            Ok(()) => nodes.notify(Recipient::Serving(queue), Notice::Tasks),
             Err(error) => tracing::error!(%run, %error, "a task cannot be given back"),
         }
     });

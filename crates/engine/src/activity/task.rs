@@ -205,7 +205,7 @@ impl Task {
             task: self.no,
             attempt: self.attempt,
             ready,
-            holder: None,
+            node: None,
             crash_count: self.crash_count,
             external: self.attempting().filter(is_external).map(|attempting| attempting.started),
             failure: self.failure.as_ref().map(encode),

@@ -61,13 +61,13 @@ pub(crate) fn task_timed_out(shared: &Arc<Shared>, row: TimerRow, seq: Seq, kind
 fn task_elsewhere_timed_out(shared: &Arc<Shared>, run: RunNo, seq: Seq, kind: TimeoutKind) -> Result<bool, StoreError> {
     let rows = shared.store().tasks_of(run)?;
     let held = |row: &dacapo_store::TaskRow| {
-        shared.nodes().is_some_and(|nodes| row.holder.is_some_and(|node| node != nodes.node()))
+        shared.nodes().is_some_and(|nodes| row.node.is_some_and(|node| node != nodes.node()))
     };
     // An attempt that another node makes has begun.
     let is_elsewhere = |row: &&dacapo_store::TaskRow| {
         // One in a queue that is served here may have been offered to all nodes.
         let is_waiting = match shared.nodes() {
-            Some(_) => row.holder.is_none() && row.external.is_none(),
+            Some(_) => row.node.is_none() && row.external.is_none(),
             None => !shared.workers.serve(&row.queue),
         };
         let has_begun = held(row) || row.attempt > 1;

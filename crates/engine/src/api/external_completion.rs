@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use dacapo_client::Error;
 use dacapo_core::{Cancelled, Failure, Job, Name, Payload, Resolution, RetryState};
-use dacapo_store::{NewMessage, News, NodeNo, Recipient, Refused, RunRow, StoreError, Write, Written};
+use dacapo_store::{NewMessage, NodeNo, Notice, Recipient, Refused, RunRow, StoreError, Write, Written};
 use dacapo_worker::{CompletionToken, TokenError};
 use tokio::sync::oneshot;
 
@@ -45,7 +45,7 @@ enum Place {
 }
 
 /// The outcome of a report of progress.
-pub(crate) enum Heard {
+pub(crate) enum Reported {
     /// It is noted. The reason why the attempt is no longer wanted, if it is not.
     Here(Option<Cancelled>),
     /// This node is to be called instead: it waits for the attempt.
@@ -64,8 +64,8 @@ impl Engine {
     /// reason why the attempt is no longer wanted, if it is not.
     pub async fn heartbeat(&self, token: &str, details: Payload) -> Result<Option<Cancelled>, Error> {
         match heartbeat_here(self, token, details).await? {
-            Heard::Here(cancelled) => Ok(cancelled),
-            Heard::At(_) => Err(elsewhere()),
+            Reported::Here(cancelled) => Ok(cancelled),
+            Reported::At(_) => Err(elsewhere()),
         }
     }
 
@@ -117,7 +117,7 @@ pub(crate) async fn complete_here(
 
 /// Reports the progress of the attempt of a completion token like [`Engine::heartbeat`], if it is this node that waits for
 /// the attempt.
-pub(crate) async fn heartbeat_here(engine: &Engine, token: &str, details: Payload) -> Result<Heard, Error> {
+pub(crate) async fn heartbeat_here(engine: &Engine, token: &str, details: Payload) -> Result<Reported, Error> {
     let token: CompletionToken = parse(token)?;
     check_size(&engine.shared, "what an attempt reports", &details)?;
     engine
@@ -125,10 +125,10 @@ pub(crate) async fn heartbeat_here(engine: &Engine, token: &str, details: Payloa
             let PendingTask { row, task, place } = of_token(shared, &token)?;
             match place {
                 Place::Here => heartbeat(shared, (row.no, task.command.seq, token.attempt), details),
-                Place::At(node) => return Ok(Heard::At(node)),
+                Place::At(node) => return Ok(Reported::At(node)),
                 Place::Nowhere => return Err(nowhere()),
             }
-            Ok(Heard::Here(task.cancelled.map(|reason| Cancelled { reason })))
+            Ok(Reported::Here(task.cancelled.map(|reason| Cancelled { reason })))
         })
         .await
 }
@@ -177,7 +177,7 @@ fn find(shared: &Arc<Shared>, row: RunRow, activity_id: &Name) -> Result<Pending
         if *task.command.id.to_string() != **activity_id {
             continue;
         }
-        let place = match stored.holder {
+        let place = match stored.node {
             Some(node) if node == nodes.node() => {
                 // It may have been taken over a moment ago.
                 adopt(shared, &stored, &mut origins)?;
@@ -257,7 +257,7 @@ impl Ended {
         let (run, send) = (row.no, Write::Send { run: row.no, message, ended: Some(task.no) });
         let place = *place;
         let answered = write_then(shared, send, move |shared| match (place, shared.nodes()) {
-            (Place::At(node), Some(nodes)) => nodes.tell(Recipient::Node(node), News::Cancelled(run, seq)),
+            (Place::At(node), Some(nodes)) => nodes.notify(Recipient::Node(node), Notice::Cancelled(run, seq)),
             _ => cancel_task(shared, run, seq, false),
         });
         Self { row: row.clone(), task: task.clone(), answered }

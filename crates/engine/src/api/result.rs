@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::api::row;
 use crate::engine::Engine;
 use crate::host::WorkKind;
-use crate::nodes::hear::watch;
+use crate::nodes::notices::watch;
 use crate::read::RunId;
 use crate::read::outcome::{circle, next_run, outcome_of};
 use crate::run::cached_run::PlayState;

@@ -10,8 +10,8 @@ use dacapo_core::{
     Terms, Timestamp, Turn, from_stored,
 };
 use dacapo_store::{
-    CrashCount, Doing, IdConflict, NewRun, News, Refused, RunNo, RunRow, StartedRun, StoreError, StuckCause, TimerRow,
-    TurnOf, TurnWritten, Write, Written,
+    CrashCount, Doing, IdConflict, NewRun, Notice, Refused, RunNo, RunRow, StartedRun, StoreError, StuckCause,
+    TimerRow, TurnOf, TurnWritten, Write, Written,
 };
 use dacapo_sync::{Mutex, ranks};
 use dacapo_worker::{Deadlock, HandOver, RunName, StuckPlay};
@@ -310,7 +310,7 @@ fn begin(
         return shared.later(WorkKind::Read, Some(written.run), move |shared| {
             let run = written.run;
             committed_beside(shared, run, playable, committing, written);
-            shared.tell_owner(run, News::Stored(run));
+            shared.notify_owner(run, Notice::Stored(run));
             tell();
         });
     }

@@ -15,7 +15,7 @@ use dacapo_core::{Failure, Inspection, Payload, Signal, Update};
 use std::future::Future;
 use std::path::PathBuf;
 
-use crate::api::external_completion::{Heard, complete_here, heartbeat_here};
+use crate::api::external_completion::{Reported, complete_here, heartbeat_here};
 use crate::api::start::NewStart;
 use crate::engine::Engine;
 use crate::host::WorkKind;
@@ -176,8 +176,8 @@ impl Client for Engine {
         let call = (token.clone(), details.clone());
         let here = move |engine: Engine, _| async move {
             match heartbeat_here(&engine, &token, details.clone()).await? {
-                Heard::At(node) => at_node(&engine, node, &ClientCall::Heartbeat(token, details)).await,
-                Heard::Here(cancelled) => Ok(cancelled.map(|cancelled| cancelled.reason)),
+                Reported::At(node) => at_node(&engine, node, &ClientCall::Heartbeat(token, details)).await,
+                Reported::Here(cancelled) => Ok(cancelled.map(|cancelled| cancelled.reason)),
             }
         };
         routed(self, run, move |_| ClientCall::Heartbeat(call.0.clone(), call.1.clone()), here)

@@ -13,7 +13,7 @@ use crate::lifecycle::count_open::count_open;
 use crate::lifecycle::halt::halt;
 use crate::lifecycle::retention::begin_retention;
 use crate::nodes::events::EngineEvents;
-use crate::nodes::hear::follow_clock;
+use crate::nodes::notices::follow_clock;
 use crate::nodes::take_over;
 use crate::run::deliver::poke;
 use crate::shared::Shared;

@@ -2,12 +2,12 @@
 
 use std::sync::Weak;
 
-use dacapo_store::{News, NodeEvents, Shards, TaskNo};
+use dacapo_store::{NodeEvents, Notice, Shards, TaskNo};
 
-use crate::nodes::{calls, hand_over, hear, take_over};
+use crate::nodes::{calls, hand_over, notices, take_over};
 use crate::shared::Shared;
 
-/// Hears what happens to the node. The store outlives the engine.
+/// Receives what happens to the node. The store outlives the engine.
 pub(crate) struct EngineEvents(pub(crate) Weak<Shared>);
 
 impl NodeEvents for EngineEvents {
@@ -27,9 +27,9 @@ impl NodeEvents for EngineEvents {
         }
     }
 
-    fn told(&self, news: News) {
+    fn notified(&self, notice: Notice) {
         if let Some(shared) = self.0.upgrade() {
-            hear::hear(&shared, news);
+            notices::receive(&shared, notice);
         }
     }
 
@@ -41,7 +41,7 @@ impl NodeEvents for EngineEvents {
 
     fn look(&self, owned: Shards) {
         if let Some(shared) = self.0.upgrade() {
-            hear::look(&shared, owned);
+            notices::look(&shared, owned);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::host::{Steady, WorkKind};
 use crate::lifecycle::count_open::count_open;
 use crate::lifecycle::halt::halt;
 use crate::nodes::claim::claim;
-use crate::nodes::hear::stored;
+use crate::nodes::notices::stored;
 use crate::run::deliver::{poke, with_run};
 use crate::shared::Shared;
 use crate::timer::fire::refill;

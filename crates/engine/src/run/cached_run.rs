@@ -403,7 +403,7 @@ mod tests {
 
     /// It was brought into memory again and again, because it was to read its messages again and was not played.
     #[test]
-    fn run_that_is_turned_away_with_news_of_messages_may_leave_memory() {
+    fn run_that_is_turned_away_with_a_notice_of_messages_may_leave_memory() {
         let mut state = RunState { rereads: true, ..RunState::default() };
         assert!(!state.may_leave(), "there are messages to read");
         state.take_inbox();

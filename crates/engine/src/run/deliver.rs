@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dacapo_core::from_stored;
-use dacapo_store::{NewMessage, News, Refused, RunNo, SentMessage, StoreError, Write, Written};
+use dacapo_store::{NewMessage, Notice, Refused, RunNo, SentMessage, StoreError, Write, Written};
 
 use crate::encode::encode;
 use crate::host::{Work, WorkKind};
@@ -54,10 +54,10 @@ pub(crate) fn deliver(shared: &Arc<Shared>, run: RunNo, message: Message) {
     }
 }
 
-/// Delivers to a run that another node plays: what happens here for it goes to the store, and its owner is told.
+/// Delivers to a run that another node plays: what happens here for it goes to the store, and its owner is notified.
 fn deliver_elsewhere(shared: &Arc<Shared>, run: RunNo, message: Message) {
     match message {
-        Message::Stored { .. } => shared.tell_owner(run, News::Stored(run)),
+        Message::Stored { .. } => shared.notify_owner(run, Notice::Stored(run)),
         Message::Result { .. } => {
             // Until the result is stored, it is in no inbox and in no row: a shutdown must not end before.
             shared.shutdown.begin_write();
@@ -75,7 +75,7 @@ fn deliver_elsewhere(shared: &Arc<Shared>, run: RunNo, message: Message) {
 pub(crate) fn deliver_sent(shared: &Arc<Shared>, sent: &SentMessage) {
     if sent.fresh {
         if sent.unseen > 1 && shared.owns(sent.run) {
-            // Earlier messages, of which this node may not have been told, come first.
+            // Earlier messages, of which this node may have got no notice, come first.
             shared.runs.with(sent.run, |_, state| state.rereads |= state.known() + 1 < sent.unseen);
         }
         match from_stored(&sent.job) {
@@ -133,7 +133,7 @@ pub(crate) fn ask(shared: &Arc<Shared>, run: RunNo, request: Request) {
 /// Queues a run that is idle or stuck: there may be messages for it in the store, or its pause is over.
 pub(crate) fn poke(shared: &Arc<Shared>, run: RunNo) {
     if !shared.owns(run) {
-        return shared.tell_owner(run, News::Stored(run));
+        return shared.notify_owner(run, Notice::Stored(run));
     }
     shared.runs.with(run, |cached, state| {
         if matches!(state.play_state, PlayState::Idle | PlayState::Stuck) {

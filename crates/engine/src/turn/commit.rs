@@ -19,7 +19,7 @@ use crate::crash_guard::hooks::{Ended, count_after_turn, ended};
 use crate::host::WorkKind;
 use crate::lifecycle::shutdown;
 use crate::nodes::hand_over::drop_run;
-use crate::nodes::hear::stored;
+use crate::nodes::notices::stored;
 use crate::read::outcome::closed_run;
 use crate::report::stuck_reason::StuckReason;
 use crate::run::cached_run::{CachedRun, PlayState, Playable};

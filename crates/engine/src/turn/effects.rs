@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dacapo_client::Error;
 use dacapo_core::{Name, Outcome, Seq};
-use dacapo_store::{ClosedRun, News, Recipient, RunNo, SentMessage, StartedRun, Status, TimerRow, TurnWritten};
+use dacapo_store::{ClosedRun, Notice, Recipient, RunNo, SentMessage, StartedRun, Status, TimerRow, TurnWritten};
 
 use crate::activity::cancel::{cancel_task, give_up_tasks};
 use crate::activity::dispatch::dispatch;
@@ -72,7 +72,7 @@ pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effec
                 }
             }
             Effect::OfferTask(queue) => match shared.nodes().filter(|nodes| nodes.is_served(&queue)) {
-                Some(nodes) => nodes.tell(Recipient::Serving(queue), News::Tasks),
+                Some(nodes) => nodes.notify(Recipient::Serving(queue), Notice::Tasks),
                 None => shared.queue_log.report(&queue, &shared.options.served_queues()),
             },
             Effect::CancelTask { seq, waits } => cancel_task(shared, run, seq, waits),
@@ -134,7 +134,7 @@ pub(crate) fn in_other_runs(written: TurnWritten) -> impl Iterator<Item = Effect
 pub(crate) fn begin_started(shared: &Arc<Shared>, started: &StartedRun) {
     let run = started.run;
     if !shared.owns(run) {
-        return shared.tell_owner(run, News::Stored(run));
+        return shared.notify_owner(run, Notice::Stored(run));
     }
     let rows: Vec<_> = started.timers.iter().map(|(due, kind)| TimerRow { due: *due, run, kind: *kind }).collect();
     set_timers(shared, &rows, &[]);
@@ -154,7 +154,7 @@ pub(crate) fn close_other(shared: &Arc<Shared>, closed: &ClosedRun) {
     shared.waiters.run_closed(run, &closed.first_run_id, closed.status, &outcome_of(Some(&closed.result)));
     match shared.owns(run) {
         true => shared.tell_watchers(run),
-        false => shared.tell_owner(run, News::Stored(run)),
+        false => shared.notify_owner(run, Notice::Stored(run)),
     }
     give_up_tasks(shared, run, |_| true);
     dispatch(shared);

@@ -48,11 +48,11 @@ pub(crate) enum Loaded {
 
 /// Loads a run and its messages.
 pub(crate) fn load(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64) -> Result<Loaded, StoreError> {
-    let (before, has_news) = begin_to_reread(cached);
+    let (before, has_notice) = begin_to_reread(cached);
     let loaded = load_since(shared, cached, play, before);
     if !matches!(loaded, Ok(Loaded::Ready(_))) {
-        // What other nodes have told was not read.
-        cached.lock().rereads |= has_news;
+        // What notices of other nodes were about was not read.
+        cached.lock().rereads |= has_notice;
     }
     loaded
 }
@@ -75,7 +75,7 @@ fn load_since(
         return Ok(Loaded::Elsewhere(Box::new(row)));
     }
     if row.turns == 0 && !cached.lock().has_timers {
-        // Another node may have begun it, and its news may be lost.
+        // Another node may have begun it, and its notice may be lost.
         read_timers(shared, cached.no)?;
     }
     if row.turns == 0 && row.started > shared.now() {
@@ -99,7 +99,7 @@ fn load_since(
         Err(NotPlayed::TakenOver) => return Ok(Loaded::TakenOver),
     };
     // Read without the lock: messages that come meanwhile are told apart by their numbers.
-    // Another node may have told of some since: their senders were answered, and may count on them from then on.
+    // A notice may have come of some since: their senders were answered, and may count on them from then on.
     let (before, rows) = match unseen {
         Some(rows) if !cached.lock().rereads => (before, rows),
         _ => (begin_to_reread(cached).0, shared.store().unseen(cached.no)?),
@@ -111,11 +111,11 @@ fn load_since(
     Ok(Loaded::Ready(playable))
 }
 
-/// Notes which messages are in the inbox before the store is read, and whether another node had told of some.
+/// Notes which messages are in the inbox before the store is read, and whether a notice of another node had come of some.
 fn begin_to_reread(cached: &CachedRun) -> (BTreeSet<MessageNo>, bool) {
     let mut state = cached.lock();
-    let has_news = std::mem::take(&mut state.rereads);
-    (state.stored(), has_news)
+    let has_notice = std::mem::take(&mut state.rereads);
+    (state.stored(), has_notice)
 }
 
 /// Reads the messages of a run in memory again, because another node has stored some. A message that cannot be read is

@@ -25,7 +25,7 @@ mod limits;
 mod local;
 mod log;
 mod looking;
-mod lost_news;
+mod lost_notices;
 mod message_order;
 mod messages;
 mod meters;

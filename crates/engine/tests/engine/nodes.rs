@@ -1,4 +1,4 @@
-//! Several nodes over one store: take-overs, stalls, lost and doubled news, on virtual time.
+//! Several nodes over one store: take-overs, stalls, lost and doubled notices, on virtual time.
 
 use std::task::{Context, Waker};
 
@@ -6,7 +6,7 @@ use dacapo_client::{Client, ClientFuture, QueryRun, RunRef, SendUpdate, UpdateWa
 use dacapo_core::{Ctx, Failure, Payload, Retry, Target};
 use dacapo_engine::{Cache, Engine, NewStart, Options, RunId, StartedAs};
 use dacapo_store::{SharedStore, Status};
-use dacapo_testkit::{LEASE, NewsFor, RENEWAL, SimulatedNodes};
+use dacapo_testkit::{LEASE, NoticesFor, RENEWAL, SimulatedNodes};
 
 use crate::kit::{Gate, Serve, World, completed, options, payload, secs, signal_of, text};
 
@@ -121,11 +121,11 @@ fn a_caller_that_waits_on_another_node_is_answered_when_the_run_ends_and_not_at_
 }
 
 #[test]
-fn news_that_are_lost_are_found_at_the_next_look() {
+fn notices_that_are_lost_are_made_up_for_at_the_next_look() {
     let mut nodes = two(|| options().workflow("collects", collects));
     start(&mut nodes, "collects", "x");
-    nodes.set_news("a", NewsFor::Lost);
-    nodes.set_news("b", NewsFor::Lost);
+    nodes.set_notices("a", NoticesFor::Lost);
+    nodes.set_notices("b", NoticesFor::Lost);
     for value in ["1", "2", "end"] {
         send(&mut nodes, "b", "x", "s", value);
     }
@@ -133,11 +133,11 @@ fn news_that_are_lost_are_found_at_the_next_look() {
 }
 
 #[test]
-fn news_that_come_twice_change_nothing() {
+fn notices_that_come_twice_change_nothing() {
     let mut nodes = two(|| options().workflow("collects", collects));
     start(&mut nodes, "collects", "x");
-    nodes.set_news("a", NewsFor::Doubled);
-    nodes.set_news("b", NewsFor::Doubled);
+    nodes.set_notices("a", NoticesFor::Doubled);
+    nodes.set_notices("b", NoticesFor::Doubled);
     for value in ["1", "2", "end"] {
         send(&mut nodes, "b", "x", "s", value);
     }
@@ -282,7 +282,7 @@ fn activities_of_a_queue_that_the_owner_does_not_serve_are_taken_by_a_node_that_
     start(&mut nodes, "calls", "x");
     let before = nodes.now();
     assert_eq!(result(&mut nodes, "a", "x"), completed("elsewhere"));
-    assert!(nodes.now().since(before) < secs(1), "it was told, and did not have to look");
+    assert!(nodes.now().since(before) < secs(1), "a notice came, and it did not have to look");
     assert_eq!(nodes.stuck(), 0);
 }
 
@@ -496,8 +496,8 @@ fn results_of_two_nodes_for_one_activity_are_one_result() {
     nodes.stall("a", true);
     nodes.advance(LEASE + RENEWAL);
     assert!(SharedStore::owns(nodes.store("b"), run));
-    // The result of the first attempt is stored; the second ends before its node hears of that.
-    nodes.set_news("b", NewsFor::Lost);
+    // The result of the first attempt is stored; the second ends before its node knows of that.
+    nodes.set_notices("b", NoticesFor::Lost);
     nodes.stall("a", false);
     nodes.stall("b", true);
     gate.open(Ok(payload("done")));

@@ -69,7 +69,7 @@ fn a_stored_task_can_be_read_back_with_all_that_was_asked_for() {
         sim.start("calls", "a", "in").unwrap();
         let row = sim.store().tasks_of(describe(sim, "a").run).unwrap().remove(0);
         assert_eq!((row.seq, row.queue.as_str(), row.priority, row.attempt), (Seq(0), "elsewhere", 3, 1));
-        assert_eq!((row.turn, row.position, row.holder, row.failure, row.details), (0, 0, None, None, None));
+        assert_eq!((row.turn, row.position, row.node, row.failure, row.details), (0, 0, None, None, None));
         let task = sim.engine().reader().describe(&dacapo_engine::RunId::of("a")).unwrap().pending.remove(0);
         assert_eq!((task.activity.as_str(), task.state, task.attempts), ("work", ActivityState::Pending, 7));
         assert_eq!(since_start(task.scheduled), secs(0));

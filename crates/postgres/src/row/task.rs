@@ -8,7 +8,7 @@ use super::{get, name, time};
 
 /// The columns of a task, in the order in which [`read`] reads them.
 pub(crate) const COLUMNS: &str =
-    "no, run, seq, queue, ready, priority, turn, place, attempt, crash_count, holder, external, failure, details";
+    "no, run, seq, queue, ready, priority, turn, position, attempt, crash_count, node, external, failure, details";
 
 /// Returns the columns for a statement that names other tables too.
 pub(crate) fn columns() -> String {
@@ -28,7 +28,7 @@ pub(crate) fn read(row: &Row) -> Result<TaskRow, StoreError> {
         position: get::<i64>(row, 7)? as u32,
         attempt: get::<i64>(row, 8)? as u32,
         crash_count: get::<i64>(row, 9)? as u32,
-        holder: get::<Option<i64>>(row, 10)?.map(NodeNo),
+        node: get::<Option<i64>>(row, 10)?.map(NodeNo),
         external: get::<Option<i64>>(row, 11)?.map(time),
         failure: get(row, 12)?,
         details: get(row, 13)?,

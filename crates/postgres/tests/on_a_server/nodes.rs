@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use dacapo_core::{IdReuse, Name, Seq, Timestamp};
 use dacapo_postgres::PostgresStore;
 use dacapo_store::{
-    AttemptWrite, Filter, IdConflict, NewMessage, NewRun, NewTask, News, NodeEvents, ReadRuns, ReadTurns, Recipient,
+    AttemptWrite, Filter, IdConflict, NewMessage, NewRun, NewTask, NodeEvents, Notice, ReadRuns, ReadTurns, Recipient,
     Refused, RunNo, Shards, SharedStore, StoreError, TaskNo, TurnOf, TurnWrite, Write, Writes, Written,
 };
 
@@ -20,7 +20,7 @@ pub(crate) const PACE: &str = "&lease=1s&renewal=200ms&slow_poll=500ms";
 #[derive(Default)]
 struct Seen {
     lost_all: Mutex<usize>,
-    told: Mutex<Vec<News>>,
+    notices: Mutex<Vec<Notice>>,
 }
 
 impl NodeEvents for Seen {
@@ -34,8 +34,8 @@ impl NodeEvents for Seen {
         *self.lost_all.lock().unwrap() += usize::from(all);
     }
 
-    fn told(&self, news: News) {
-        self.told.lock().unwrap().push(news);
+    fn notified(&self, notice: Notice) {
+        self.notices.lock().unwrap().push(notice);
     }
 
     fn called(&self, request: Vec<u8>, answer: Box<dyn FnOnce(Vec<u8>) + Send>) {
@@ -73,8 +73,8 @@ fn shards(node: &TestNode) -> usize {
 }
 
 fn submit(store: &PostgresStore, write: Write) -> mpsc::Receiver<Result<Written, StoreError>> {
-    let (told, answer) = mpsc::channel();
-    store.submit(write, Box::new(move |written| drop(told.send(written))));
+    let (sender, answer) = mpsc::channel();
+    store.submit(write, Box::new(move |written| drop(sender.send(written))));
     answer
 }
 
@@ -173,7 +173,7 @@ fn a_node_that_was_taken_for_dead_commits_no_turn_and_joins_again() {
     let message = NewMessage { key: "signal:1".into(), sent: Timestamp::from_millis(3), job: vec![7] };
     write(&a.store, Write::Send { run, message, ended: None }).unwrap();
     assert_eq!(turns(&a.store, run), 1);
-    until("it is told that it has lost everything", || *a.seen.lost_all.lock().unwrap() == 1);
+    until("it learns that it has lost everything", || *a.seen.lost_all.lock().unwrap() == 1);
     until("it owns the shards again", || a.store.owns(run));
     write(&a.store, turn(run, 1)).unwrap();
 }
@@ -203,20 +203,20 @@ fn a_turn_of_a_run_that_another_node_owns_is_refused() {
 }
 
 #[test]
-fn news_and_calls_reach_other_nodes() {
+fn notices_and_calls_reach_other_nodes() {
     let schema = Schema::new();
     let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
     until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
     until("they know each other", || a.store.nodes().unwrap().len() == 2);
     let to = SharedStore::node(&*b.store);
-    a.store.tell(Recipient::Node(to), News::Stored(RunNo(77)));
-    until("the news arrive", || b.seen.told.lock().unwrap().contains(&News::Stored(RunNo(77))));
-    let (told, answer) = mpsc::channel();
-    a.store.call(Recipient::Node(to), b"abc".to_vec(), Box::new(move |answer| drop(told.send(answer))));
+    a.store.notify(Recipient::Node(to), Notice::Stored(RunNo(77)));
+    until("the notice arrives", || b.seen.notices.lock().unwrap().contains(&Notice::Stored(RunNo(77))));
+    let (sender, answer) = mpsc::channel();
+    a.store.call(Recipient::Node(to), b"abc".to_vec(), Box::new(move |answer| drop(sender.send(answer))));
     assert_eq!(answer.recv_timeout(Duration::from_secs(60)).expect("a call is answered").unwrap(), b"cba");
     drop(b);
-    let (told, answer) = mpsc::channel();
-    a.store.call(Recipient::Node(to), b"abc".to_vec(), Box::new(move |answer| drop(told.send(answer))));
+    let (sender, answer) = mpsc::channel();
+    a.store.call(Recipient::Node(to), b"abc".to_vec(), Box::new(move |answer| drop(sender.send(answer))));
     let error = answer.recv_timeout(Duration::from_secs(60)).expect("a call to a dead node ends").unwrap_err();
     assert!(error.to_string().contains("went away before it answered"), "{error}");
 }
@@ -308,9 +308,9 @@ pub(crate) fn submit_on_a_thread(
     store: &Arc<PostgresStore>,
     write: Write,
 ) -> mpsc::Receiver<Result<Written, StoreError>> {
-    let (told, answer) = mpsc::channel();
+    let (sender, answer) = mpsc::channel();
     let store = store.clone();
-    std::thread::spawn(move || store.submit(write, Box::new(move |written| drop(told.send(written)))));
+    std::thread::spawn(move || store.submit(write, Box::new(move |written| drop(sender.send(written)))));
     answer
 }
 
@@ -400,7 +400,7 @@ fn an_attempt_of_a_node_that_does_not_have_the_task_is_refused() {
         task,
         attempt: 2,
         ready: Timestamp::from_millis(3),
-        holder: None,
+        node: None,
         crash_count: 0,
         external: None,
         failure: None,
@@ -411,7 +411,7 @@ fn an_attempt_of_a_node_that_does_not_have_the_task_is_refused() {
         other => panic!("an attempt of another node was answered with {other:?}"),
     }
     write(&a.store, Write::Attempt(Box::new(attempt))).unwrap();
-    let held = |node: &TestNode| node.store.look(&Shards::default(), &[]).unwrap().held;
+    let held = |node: &TestNode| node.store.look(&Shards::default(), &[]).unwrap().tasks;
     assert_eq!((held(&a), held(&b)), (vec![task], Vec::new()));
 }
 
@@ -450,8 +450,8 @@ fn calls_over_connections_that_are_cut_again_and_again_are_answered() {
     // Now and then there is time for a whole call, also on a busy machine.
     let cutting = proxy.cuts_every(Duration::from_millis(50)..Duration::from_millis(900));
     for number in 0_u8..12 {
-        let (told, answer) = mpsc::channel();
-        a.store.call(Recipient::Node(to), vec![number, 1], Box::new(move |answer| drop(told.send(answer))));
+        let (sender, answer) = mpsc::channel();
+        a.store.call(Recipient::Node(to), vec![number, 1], Box::new(move |answer| drop(sender.send(answer))));
         let answer = answer.recv_timeout(Duration::from_secs(60)).expect("a call is answered, whatever is cut");
         assert_eq!(answer.expect("no node is gone"), [1, number]);
     }

@@ -11,7 +11,7 @@ use crate::sum::{Part, Sum};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// The columns of a task, in the order in which [`read`] reads them.
+/// The columns of a task, in the order in which [`read`] reads them. `holder` is the node: the numbered format keeps the name.
 pub(crate) const COLUMNS: &str = "no, run, seq, queue, ready, priority, turn, position, attempt, crash_count, holder, failure, details, \
      external, sum, attempt_sum";
 
@@ -54,7 +54,7 @@ pub(crate) struct Attempt<'t> {
     pub(crate) no: TaskNo,
     pub(crate) attempt: u32,
     pub(crate) ready: Timestamp,
-    pub(crate) holder: Option<NodeNo>,
+    pub(crate) node: Option<NodeNo>,
     pub(crate) crash_count: u32,
     pub(crate) external: Option<Timestamp>,
     pub(crate) failure: Option<&'t [u8]>,
@@ -68,7 +68,7 @@ impl<'t> Attempt<'t> {
             no: TaskNo(no),
             attempt: 1,
             ready,
-            holder: None,
+            node: None,
             crash_count: 0,
             external: None,
             failure: None,
@@ -77,24 +77,24 @@ impl<'t> Attempt<'t> {
     }
 
     pub(crate) fn of_write(write: &'t AttemptWrite) -> Self {
-        let AttemptWrite { task, attempt, ready, holder, crash_count, external, failure, details } = write;
+        let AttemptWrite { task, attempt, ready, node, crash_count, external, failure, details } = write;
         let (failure, details) = (failure.as_deref(), details.as_deref());
-        let (no, attempt, ready, holder) = (*task, *attempt, *ready, *holder);
-        Self { no, attempt, ready, holder, crash_count: *crash_count, external: *external, failure, details }
+        let (no, attempt, ready, node) = (*task, *attempt, *ready, *node);
+        Self { no, attempt, ready, node, crash_count: *crash_count, external: *external, failure, details }
     }
 
     fn of_row(row: &'t TaskRow) -> Self {
-        let TaskRow { no, attempt, ready, holder, crash_count, external, failure, details, .. } = row;
+        let TaskRow { no, attempt, ready, node, crash_count, external, failure, details, .. } = row;
         let (failure, details) = (failure.as_deref(), details.as_deref());
-        let (no, attempt, ready, holder) = (*no, *attempt, *ready, *holder);
-        Self { no, attempt, ready, holder, crash_count: *crash_count, external: *external, failure, details }
+        let (no, attempt, ready, node) = (*no, *attempt, *ready, *node);
+        Self { no, attempt, ready, node, crash_count: *crash_count, external: *external, failure, details }
     }
 
     pub(crate) fn sum(&self) -> i64 {
         Sum::of(Part::Attempt, self.no.0)
             .number(self.attempt.into())
             .number(moment(self.ready))
-            .option_number(self.holder.map(|holder| holder.0))
+            .option_number(self.node.map(|node| node.0))
             .number(self.crash_count.into())
             .option_number(self.external.map(moment))
             .option_bytes(self.failure)
@@ -115,7 +115,7 @@ fn read_stored(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
         position: row.get(7)?,
         attempt: row.get(8)?,
         crash_count: row.get(9)?,
-        holder: row.get::<_, Option<i64>>(10)?.map(NodeNo),
+        node: row.get::<_, Option<i64>>(10)?.map(NodeNo),
         failure: row.get(11)?,
         details: row.get(12)?,
         external: row.get::<_, Option<i64>>(13)?.map(time),

@@ -61,7 +61,7 @@ impl NodeEvents for Moves {
         self.lost_all.fetch_add(usize::from(all), Ordering::Relaxed);
     }
 
-    fn told(&self, _: News) {}
+    fn notified(&self, _: Notice) {}
 
     fn called(&self, _: Vec<u8>, _: Box<dyn FnOnce(Vec<u8>) + Send>) {}
 
@@ -96,7 +96,7 @@ impl TestNode {
         self.moves.gained.load(Ordering::Relaxed)
     }
 
-    /// Returns how often the node was told that it has lost everything.
+    /// Returns how often the node learnt that it has lost everything.
     pub(super) fn losses_of_all(&self) -> usize {
         self.moves.lost_all.load(Ordering::Relaxed)
     }

@@ -75,7 +75,7 @@ pub fn tasks_live_until_their_turn_ends_them(store: &dyn Store) {
         task: written.tasks[0],
         attempt: 2,
         ready: at(9),
-        holder: Some(NODE),
+        node: Some(NODE),
         crash_count: 1,
         external: Some(at(8)),
         failure: Some(vec![4]),
@@ -84,7 +84,7 @@ pub fn tasks_live_until_their_turn_ends_them(store: &dyn Store) {
     write(store, Write::Attempt(Box::new(attempt.clone()))).unwrap();
     let row = store.tasks_of(run).unwrap().remove(0);
     assert_eq!(store.task(row.no).unwrap().as_ref(), Some(&row));
-    assert_eq!((row.attempt, row.ready, row.holder, row.crash_count), (2, at(9), Some(NODE), 1));
+    assert_eq!((row.attempt, row.ready, row.node, row.crash_count), (2, at(9), Some(NODE), 1));
     assert_eq!((row.failure, row.details), (Some(vec![4]), Some(vec![5])));
     assert_eq!(row.external, Some(at(8)), "an external caller completes it");
     // Two writes that a later one overtook: a report of the same attempt, and one of the attempt before.

@@ -1,11 +1,11 @@
-//! The nodes of a store in memory, and what they tell each other.
+//! The nodes of a store in memory, their notices and calls.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use dacapo_core::Name;
 
-use crate::{CallAnswered, News, NodeNo, Recipient, Shard, StoreError};
+use crate::{CallAnswered, NodeNo, Notice, Recipient, Shard, StoreError};
 
 /// The nodes, the owners of the shards, and what waits to be delivered.
 #[derive(Default)]
@@ -23,9 +23,9 @@ pub(super) struct Node {
     pub(super) lease_until: Duration,
 }
 
-/// News or a call that waits for a node.
+/// A notice or a call that waits for a node.
 pub(super) enum Delivery {
-    News(News),
+    Notice(Notice),
     Call(Vec<u8>, CallAnswered),
 }
 

@@ -11,7 +11,7 @@ use dacapo_sync::{Mutex, MutexGuard, ranks};
 use super::members::{Delivery, Members, Node, gone};
 use super::{MemoryStore, Tables, Writer};
 use crate::{
-    CallAnswered, Done, Filter, Looked, Member, News, NodeEvents, NodeNo, NodeRow, Nodes, OwnedShard, ReadMessages,
+    CallAnswered, Done, Filter, Looked, Member, NodeEvents, NodeNo, NodeRow, Nodes, Notice, OwnedShard, ReadMessages,
     ReadRuns, Recipient, Refused, RunNo, RunRow, Shard, Shards, SharedShards, SharedStore, StoreError, TaskNo, TaskRow,
     TimerRow, Write, Writes, Written, apply, balance,
 };
@@ -82,11 +82,11 @@ impl MemoryCluster {
         self.members.lock()
     }
 
-    /// Takes the tasks of these shards, or all of a node, from their holders, but for those that go on.
+    /// Takes the tasks of these shards, or all of a node, from the nodes that work at them, but for those that go on.
     fn release_tasks(&self, is_released: impl Fn(&TaskRow) -> bool) {
         for task in self.store.tables().tasks.values_mut() {
             if is_released(task) {
-                task.holder = None;
+                task.node = None;
             }
         }
     }
@@ -131,7 +131,7 @@ impl MemoryNode {
             members.owners.entry(*shard).and_modify(|(_, owner)| *owner = Some(me));
         }
         drop(members);
-        self.cluster.release_tasks(|task| task.holder.is_some_and(|holder| dead.contains(&holder)));
+        self.cluster.release_tasks(|task| task.node.is_some_and(|node| dead.contains(&node)));
         gone(calls);
         self.give(&joined, &moves.give);
         self.notice(&joined);
@@ -146,7 +146,7 @@ impl MemoryNode {
         self.owned.remove(&shards);
         let kept = joined.events.giving(shards);
         self.cluster.release_tasks(|task| {
-            task.holder == Some(self.node()) && shards.has_run(task.run) && !kept.contains(&task.no)
+            task.node == Some(self.node()) && shards.has_run(task.run) && !kept.contains(&task.no)
         });
         let mut members = self.cluster.members();
         for (shard, to) in given {
@@ -198,14 +198,14 @@ impl MemoryNode {
         }
     }
 
-    /// Delivers what other nodes have told this one. Returns whether there was anything.
+    /// Delivers notices and calls of other nodes. Returns whether there was any.
     pub fn deliver(&self) -> bool {
         let Some(joined) = self.joined.lock().clone() else { return false };
         let deliveries = self.cluster.members().deliveries.remove(&self.node()).unwrap_or_default();
         let any = !deliveries.is_empty();
         for delivery in deliveries {
             match delivery {
-                Delivery::News(news) => joined.events.told(news),
+                Delivery::Notice(notice) => joined.events.notified(notice),
                 Delivery::Call(request, answered) => {
                     joined.events.called(request, Box::new(move |answer| answered(Ok(answer))));
                 }
@@ -214,8 +214,8 @@ impl MemoryNode {
         any
     }
 
-    /// Loses what other nodes have told this one and was not delivered. Returns how much it was.
-    pub fn lose_news(&self) -> usize {
+    /// Loses the notices of other nodes that were not delivered. Returns how many they were.
+    pub fn lose_notices(&self) -> usize {
         let mut members = self.cluster.members();
         let Some(deliveries) = members.deliveries.get_mut(&self.node()) else { return 0 };
         let before = deliveries.len();
@@ -223,22 +223,21 @@ impl MemoryNode {
         before - deliveries.len()
     }
 
-    /// Has what other nodes have told this one delivered twice.
-    pub fn double_news(&self) {
+    /// Has the notices of other nodes that were not delivered delivered twice.
+    pub fn double_notices(&self) {
         let mut members = self.cluster.members();
         if let Some(deliveries) = members.deliveries.get_mut(&self.node()) {
-            let again: Vec<Delivery> =
-                deliveries
-                    .iter()
-                    .filter_map(|delivery| {
-                        if let Delivery::News(news) = delivery { Some(Delivery::News(news.clone())) } else { None }
-                    })
-                    .collect();
+            let again: Vec<Delivery> = deliveries
+                .iter()
+                .filter_map(|delivery| {
+                    if let Delivery::Notice(notice) = delivery { Some(Delivery::Notice(notice.clone())) } else { None }
+                })
+                .collect();
             deliveries.extend(again);
         }
     }
 
-    /// Looks for what was not told. A process does this every few seconds.
+    /// Looks for what notices may have missed. A process does this every few seconds.
     pub fn look(&self) {
         let joined = self.joined.lock().clone();
         if let Some(joined) = joined {
@@ -306,8 +305,8 @@ impl SharedStore for MemoryNode {
         Ok(Timestamp((self.cluster.clock)().as_nanos() as u64))
     }
 
-    fn tell(&self, to: Recipient, news: News) {
-        self.cluster.members().add(&to, || Delivery::News(news.clone()));
+    fn notify(&self, to: Recipient, notice: Notice) {
+        self.cluster.members().add(&to, || Delivery::Notice(notice.clone()));
     }
 
     fn call(&self, to: Recipient, request: Vec<u8>, answered: CallAnswered) {
@@ -348,7 +347,7 @@ impl SharedStore for MemoryNode {
 
     fn decline(&self, tasks: &[TaskNo]) -> Result<()> {
         let me = Some(self.node());
-        self.cluster.release_tasks(|task| task.holder == me && tasks.contains(&task.no));
+        self.cluster.release_tasks(|task| task.node == me && tasks.contains(&task.no));
         let until = (self.cluster.clock)() + self.cluster.lease * DECLINED;
         self.declined.lock().extend(tasks.iter().map(|task| (*task, until)));
         Ok(())
@@ -361,13 +360,12 @@ impl SharedStore for MemoryNode {
         }
         let now = (self.cluster.clock)();
         let declined = self.declined.lock().clone();
-        let is_free =
-            |task: &TaskRow| task.holder.is_none() && declined.get(&task.no).is_none_or(|until| *until <= now);
+        let is_free = |task: &TaskRow| task.node.is_none() && declined.get(&task.no).is_none_or(|until| *until <= now);
         for (queue, free) in places {
             let mut tables = self.cluster.store.tables();
             let unheld = tables.tasks.values_mut().filter(|task| task.queue == *queue && is_free(task));
             for task in unheld.take(*free) {
-                task.holder = Some(self.node());
+                task.node = Some(self.node());
                 claimed.push(task.clone());
             }
         }
@@ -381,12 +379,12 @@ impl SharedStore for MemoryNode {
             task.no.0 > above
                 && shards.has_run(task.run)
                 && queues.contains(&task.queue)
-                && task.holder.is_none_or(|holder| holder == me)
+                && task.node.is_none_or(|node| node == me)
         };
         let mine = tables.tasks.values_mut().filter(is_mine).take(limit);
         Ok(mine
             .map(|task| {
-                task.holder = Some(me);
+                task.node = Some(me);
                 task.clone()
             })
             .collect())
@@ -404,7 +402,7 @@ impl SharedStore for MemoryNode {
                 Some(_) | None => looked.ended.push(*run),
             }
         }
-        looked.held = tables.tasks.values().filter(|task| task.holder == me).map(|task| task.no).collect();
+        looked.tasks = tables.tasks.values().filter(|task| task.node == me).map(|task| task.no).collect();
         Ok(looked)
     }
 
@@ -484,7 +482,7 @@ impl Writes for MemoryNode {
         let me = self.node();
         self.owned.clear();
         let calls = self.cluster.members().remove(me);
-        self.cluster.release_tasks(|task| task.holder == Some(me));
+        self.cluster.release_tasks(|task| task.node == Some(me));
         gone(calls);
         Ok(())
     }

@@ -231,7 +231,7 @@ impl Rows for Tables {
             attempt: 1,
             crash_count: 0,
             external: None,
-            holder: self.holder_of(&task.queue).filter(|_| !task.offered),
+            node: self.node_of(&task.queue).filter(|_| !task.offered),
             failure: None,
             details: None,
         };
@@ -262,15 +262,15 @@ impl Rows for Tables {
 
     fn update_task(&mut self, attempt: &AttemptWrite) -> Result<bool> {
         let Some(row) = self.tasks.get_mut(&attempt.task) else { return Ok(false) };
-        if self.writer.as_ref().is_some_and(|writer| row.holder != Some(writer.node)) {
+        if self.writer.as_ref().is_some_and(|writer| row.node != Some(writer.node)) {
             return Ok(false);
         }
         if attempt.is_older_than(row.attempt, row.external) {
             return Ok(true);
         }
         // The node that works at it writes it.
-        let holder = self.writer.as_ref().map(|writer| writer.node).or(attempt.holder);
-        (row.attempt, row.ready, row.holder) = (attempt.attempt, attempt.ready, holder);
+        let node = self.writer.as_ref().map(|writer| writer.node).or(attempt.node);
+        (row.attempt, row.ready, row.node) = (attempt.attempt, attempt.ready, node);
         (row.crash_count, row.external) = (attempt.crash_count, attempt.external);
         (row.failure, row.details) = (attempt.failure.clone(), attempt.details.clone());
         Ok(true)

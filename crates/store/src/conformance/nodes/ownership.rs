@@ -81,7 +81,7 @@ pub fn a_node_that_was_taken_for_dead_commits_no_turn_and_joins_again(cluster: &
     // Any node may send a message.
     let message = NewMessage { key: "signal:1".into(), sent: at(2), job: vec![7] };
     write(&*a.store, Write::Send { run, message, ended: None }).unwrap();
-    until(cluster, "it is told that it has lost everything", || a.losses_of_all() == 1);
+    until(cluster, "it learns that it has lost everything", || a.losses_of_all() == 1);
     settle(cluster, &[&a, &b], &runs);
     let owner = if a.owns(run) { &a } else { &b };
     commit(&*owner.store, plain_turn(run, 1)).unwrap();

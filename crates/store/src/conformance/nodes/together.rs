@@ -26,7 +26,7 @@ pub fn a_task_that_no_node_has_is_claimed_by_one(cluster: &dyn Cluster) {
             assert!(some.len() <= 3, "a node has three places");
             claimed.extend(some);
         }
-        assert!(claimed.iter().all(|task| task.holder == Some(node.shared().node())), "{claimed:?}");
+        assert!(claimed.iter().all(|task| task.node == Some(node.shared().node())), "{claimed:?}");
         claimed.into_iter().map(|task| task.no).collect::<Vec<_>>()
     };
     let (of_a, of_b) = thread::scope(|scope| {
@@ -50,12 +50,12 @@ pub fn the_owner_of_a_run_leaves_its_tasks_to_the_node_that_works_at_them(cluste
     let more = commit(&*b.store, more).unwrap().tasks;
     let own = |above: i64, limit| -> Vec<TaskNo> {
         let tasks = b.shared().tasks_in(&shards, &["main".into()], above, limit).unwrap();
-        assert!(tasks.iter().all(|task| task.holder == Some(b.shared().node())), "{tasks:?}");
+        assert!(tasks.iter().all(|task| task.node == Some(b.shared().node())), "{tasks:?}");
         tasks.into_iter().map(|task| task.no).collect()
     };
     assert_eq!((own(0, 10), own(0, 1), own(more[0].0, 10)), (more.clone(), more[..1].to_vec(), more[1..].to_vec()));
     assert_eq!(b.shared().tasks_in(&shards, &["other".into()], 0, 10).unwrap(), []);
-    assert_eq!(a.store.task(first[0]).unwrap().unwrap().holder, Some(a.shared().node()));
+    assert_eq!(a.store.task(first[0]).unwrap().unwrap().node, Some(a.shared().node()));
     cluster.silence("a");
     until(cluster, "the other has taken its runs over", || runs.iter().all(|run| b.owns(*run)));
     assert_eq!(own(0, 10), [first, more].concat());

@@ -1,10 +1,10 @@
-//! News from other nodes, and looking for what was not told.
+//! Notices from other nodes, and looking for what they may have missed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dacapo_core::Seq;
-use dacapo_store::{News, NodeNo, Recipient, RunNo, Shards, SharedStore, StoreError, TaskNo};
+use dacapo_store::{NodeNo, Notice, Recipient, RunNo, Shards, SharedStore, StoreError, TaskNo};
 
 use crate::activity::adopt::{Origins, adopt};
 use crate::activity::cancel::{cancel_task, give_up_tasks};
@@ -21,17 +21,17 @@ use crate::shared::Shared;
 use crate::timer::read_timers;
 use crate::turn::effects::close_other;
 
-/// Hears news of another node.
-pub(crate) fn hear(shared: &Arc<Shared>, news: News) {
-    match news {
-        News::Stored(run) => stored(shared, run),
-        News::Watched(run, node) => watched(shared, run, node),
-        News::Changed(run) => look_at(shared, run),
-        News::Cancelled(run, seq) => {
+/// Receives a notice of another node.
+pub(crate) fn receive(shared: &Arc<Shared>, notice: Notice) {
+    match notice {
+        Notice::Stored(run) => stored(shared, run),
+        Notice::Watched(run, node) => watched(shared, run, node),
+        Notice::Changed(run) => look_at(shared, run),
+        Notice::Cancelled(run, seq) => {
             shared.later(WorkKind::Write, Some(run), move |shared| cancelled(shared, run, seq));
         }
-        News::Tasks => shared.later(WorkKind::Write, None, claim),
-        other => tracing::debug!(?other, "news of a kind that this build does not know"),
+        Notice::Tasks => shared.later(WorkKind::Write, None, claim),
+        other => tracing::debug!(?other, "a notice of a kind that this build does not know"),
     }
 }
 
@@ -86,7 +86,7 @@ fn look_at_owned(shared: &Arc<Shared>, run: RunNo) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Notes that a node waits for the end of an owned run, and tells it at once if there is something to tell.
+/// Notes that a node waits for the end of an owned run, and notifies it at once if the run has ended or is stuck.
 fn watched(shared: &Arc<Shared>, run: RunNo, node: NodeNo) {
     // Noted first: the run may close before it is looked at.
     shared.watchers.add(run, node);
@@ -94,15 +94,15 @@ fn watched(shared: &Arc<Shared>, run: RunNo, node: NodeNo) {
         let row = shared.store().run(run);
         let waits = row.is_ok_and(|row| row.is_some_and(|row| row.status.is_open() && row.stuck.is_none()));
         if let Some(nodes) = shared.nodes().filter(|_| !waits) {
-            nodes.tell(Recipient::Node(node), News::Changed(run));
+            nodes.notify(Recipient::Node(node), Notice::Changed(run));
         }
     });
 }
 
-/// Asks the owner of a run to tell this node when the run closes.
+/// Asks the owner of a run to notify this node when the run closes.
 pub(crate) fn watch(shared: &Shared, run: RunNo) {
     if let Some(nodes) = shared.nodes().filter(|nodes| !nodes.owns(run)) {
-        nodes.tell(Recipient::OwnerOf(run), News::Watched(run, nodes.node()));
+        nodes.notify(Recipient::OwnerOf(run), Notice::Watched(run, nodes.node()));
     }
 }
 
@@ -125,7 +125,7 @@ fn look_at(shared: &Arc<Shared>, run: RunNo) {
     });
 }
 
-/// Looks for all that may not have been told: messages for owned runs, the ends of runs that are in memory or that callers wait
+/// Looks for all that notices may have missed: messages for owned runs, the ends of runs that are in memory or that callers wait
 /// for, tasks that no node has, and tasks that this one has and does not know.
 pub(crate) fn look(shared: &Arc<Shared>, owned: Shards) {
     shared.later(WorkKind::Read, None, move |shared| {
@@ -157,17 +157,17 @@ fn look_at_store(shared: &Arc<Shared>, nodes: &dyn SharedStore, owned: &Shards) 
             watch(shared, run);
         }
     }
-    adopt_unknown(shared, nodes, looked.held)
+    adopt_unknown(shared, nodes, looked.tasks)
 }
 
 /// Takes over tasks that the store has as this node's, and that were not in memory at two looks: the answer to a claim was lost.
-fn adopt_unknown(shared: &Arc<Shared>, nodes: &dyn SharedStore, held: Vec<TaskNo>) -> Result<(), StoreError> {
+fn adopt_unknown(shared: &Arc<Shared>, nodes: &dyn SharedStore, tasks: Vec<TaskNo>) -> Result<(), StoreError> {
     if shared.shutdown.has_begun() {
         return Ok(());
     }
     let (me, mut origins) = (Some(nodes.node()), Origins::default());
-    for task in shared.tasks.unknown_again(held) {
-        let Some(row) = shared.store().task(task)?.filter(|row| row.holder == me) else { continue };
+    for task in shared.tasks.unknown_again(tasks) {
+        let Some(row) = shared.store().task(task)?.filter(|row| row.node == me) else { continue };
         let has_result = shared.runs.get(row.run).is_some_and(|cached| cached.lock().has_result(row.seq));
         // The result of another node's run may be on its way to the store.
         let is_written = !shared.owns(row.run) && shared.shutdown.is_writing();
@@ -188,7 +188,7 @@ pub(crate) fn follow_clock(shared: &Shared, nodes: &dyn SharedStore) {
     }
 }
 
-/// Whether a run is at rest here without a message, so that it has not heard of one that the store has.
+/// Whether a run is at rest here without a message, so that it does not know of one that the store has.
 fn knows_of_nothing(shared: &Shared, run: RunNo) -> bool {
     let Some(cached) = shared.runs.get(run) else { return true };
     let state = cached.lock();

@@ -1,4 +1,4 @@
-//! Several nodes of which one is late, is not told of something, or does not hold what it is asked for.
+//! Several nodes of which one is late, gets no notice of something, or does not hold what it is asked for.
 
 use std::task::{Context, Waker};
 
@@ -6,7 +6,7 @@ use dacapo_client::{Client, CompleteActivity, RunRef};
 use dacapo_core::{Ctx, Failure, Payload};
 use dacapo_engine::{NewStart, Options, RunId};
 use dacapo_store::{SharedStore, Status};
-use dacapo_testkit::{LEASE, NewsFor, RENEWAL, SimulatedNodes};
+use dacapo_testkit::{LEASE, NoticesFor, RENEWAL, SimulatedNodes};
 use dacapo_worker::CompletionToken;
 
 use crate::kit::{Gate, Serve, World, completed, every_second, options, payload, secs};
@@ -131,12 +131,12 @@ fn an_activity_that_another_node_works_at_is_completed_by_its_id() {
     assert_eq!(result(&mut nodes, "a", "x"), completed("by hand"));
 }
 
-/// The first signal is stored by a node that is not the owner, and the owner is not told; the second by the owner itself.
+/// The first signal is stored by a node that is not the owner, and the owner gets no notice; the second by the owner itself.
 #[test]
-fn signals_of_one_sender_over_two_nodes_keep_their_order_though_news_are_lost() {
+fn signals_of_one_sender_over_two_nodes_keep_their_order_though_notices_are_lost() {
     let mut nodes = two(|| options().workflow("collects", collects));
     start(&mut nodes, "collects", "x");
-    nodes.set_news("a", NewsFor::Lost);
+    nodes.set_notices("a", NoticesFor::Lost);
     for (node, value) in [("b", "1"), ("a", "2"), ("b", "3"), ("b", "4"), ("a", "5"), ("a", "end")] {
         send(&mut nodes, node, "x", "s", value);
     }
@@ -153,11 +153,11 @@ fn a_task_whose_claim_was_not_answered_is_worked_at() {
     worker.queue("elsewhere");
     nodes.start("b", worker);
     nodes.advance(RENEWAL);
-    nodes.set_news("b", NewsFor::Lost);
+    nodes.set_notices("b", NoticesFor::Lost);
     start(&mut nodes, "calls", "x");
     nodes.settle();
     let claimed = nodes.store("b").claim(&[("elsewhere".into(), 9)]).unwrap();
-    assert_eq!(claimed.len(), 1, "it is the node's, which does not hear of it");
+    assert_eq!(claimed.len(), 1, "it is the node's, which does not know of it");
     assert_eq!(result(&mut nodes, "a", "x"), completed("done"));
 }
 
@@ -197,7 +197,7 @@ fn a_run_that_another_node_started_times_out_though_its_owner_was_not_told() {
     nodes.start("a", options().workflow("waits", waits_for_ever));
     nodes.start("driver", driver(options()));
     nodes.advance(RENEWAL);
-    nodes.set_news("a", NewsFor::Lost);
+    nodes.set_notices("a", NoticesFor::Lost);
     let timeout = Some(secs(30));
     let start = NewStart { queue: Some("default".into()), run_timeout: timeout, ..new("waits", "x") };
     let started = nodes.engine("driver").start(start);
@@ -213,7 +213,7 @@ fn the_end_of_a_run_that_another_node_ended_is_found_by_its_owner_though_it_was_
     let run = start(&mut nodes, "waits", "x").run;
     nodes.settle();
     assert_eq!(nodes.owner(run), Some("a"));
-    nodes.set_news("a", NewsFor::Lost);
+    nodes.set_notices("a", NoticesFor::Lost);
     let engine = nodes.engine("a").clone();
     let mut waiting = Box::pin(async move { engine.result(&RunId::of("x")).await });
     assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
