@@ -17,6 +17,24 @@ use crate::client::{App, Connection, Error, IntoName, IntoQueue, Result, Runs};
 use crate::{Catalog, Converter, Interceptor, Layers, Register};
 
 /// An opened store. Set it up, then [serve](Dacapo::serve) what the program can do.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+/// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+/// # #[tokio::main]
+/// # async fn main() -> dacapo::Result<()> {
+/// // `sqlite:orders.db` keeps the runs in a file, so that the next process goes on with them.
+/// let app = Dacapo::open("memory:")
+///     .await?
+///     .settings(|app| app.retention(days(30)))
+///     .serve((checkout, charge))
+///     .await?;
+/// let run = app.start(checkout, "two lamps".into()).id("order-42").await?;
+/// println!("{}", run.result().await?);
+/// # app.shutdown().await;
+/// # Ok(()) }
+/// ```
 #[must_use = "an opened store does nothing; serve workflows and activities on it, or look at its runs"]
 pub struct Dacapo {
     opened: Opened,
@@ -34,6 +52,7 @@ impl Dacapo {
     /// Opens a store: `memory:`, `sqlite:orders.db`, or `sqlite:orders.db?mode=ro` to look at a file that another process
     /// serves. With the feature `postgres` also a PostgreSQL database: `postgres://user@localhost/orders`, or the same with `mode=ro`.
     /// With the feature `temporal` also a Temporal cluster: `temporal://localhost:7233/default?queue=orders`.
+    /// See [`Dacapo`] for an example.
     pub async fn open(url: &str) -> Result<Self> {
         Ok(Self::over(Opened::open(Place::parse(url)?).await?))
     }
@@ -78,6 +97,18 @@ impl Dacapo {
     ///
     /// Starts that name no queue go to `default` if this program serves it, otherwise to the queue that it named first. On a Temporal
     /// cluster the queue of the URL takes the place of `default`.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example() -> dacapo::Result<()> {
+    /// use dacapo::QueueSettings;
+    ///
+    /// let renderers = Dacapo::open("sqlite:films.db")
+    ///     .await?
+    ///     .queue("default")
+    ///     .queue(QueueSettings::new("gpu").max_concurrent_activities(2));
+    /// # Ok(()) }
+    /// ```
     pub fn queue(self, queue: impl IntoQueue) -> Self {
         self.set(|settings| settings.queue(queue.into_queue()))
     }
@@ -183,6 +214,18 @@ impl Dacapo {
 
     /// Serves workflows and activities, and goes on with every run that earlier processes left. Serving happens in the
     /// background until the [`App`] is shut down, or the last clone, connection and handle of it is dropped.
+    ///
+    /// Several are a tuple: workflows, activities, and objects whose methods are activities.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example() -> dacapo::Result<()> {
+    /// let app = Dacapo::open("sqlite:orders.db").await?.serve((checkout, charge)).await?;
+    /// app.serve_until_signalled().await?;
+    /// # Ok(()) }
+    /// ```
     pub async fn serve<P>(mut self, items: impl Register<P>) -> Result<App> {
         if let Opened::Store { read_only: true, .. } = self.opened {
             return Err(dacapo_client::Error::ReadOnly(READ_ONLY.to_owned()).into());
@@ -208,6 +251,17 @@ impl Dacapo {
     /// Plays every open run of the served queues again with these workflows, without serving them and without changing
     /// anything, and gives those that cannot be played: those that would get stuck after a deploy of this program. Works beside the process
     /// that serves them. `progress` is told now and then how many were played.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example() -> dacapo::Result<()> {
+    /// // Before the deploy, with the new build.
+    /// for run in Dacapo::open("sqlite:orders.db?mode=ro").await?.check_open_runs(checkout, |_| {}).await? {
+    ///     eprintln!("{run}");
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub async fn check_open_runs<P>(
         mut self,
         items: impl Register<P>,

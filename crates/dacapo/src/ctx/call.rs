@@ -69,6 +69,25 @@ impl<S> Ctx<S> {
 }
 
 /// An activity on a task queue: await it for its result. Dropping it cancels the activity.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+/// # async fn example(ctx: Ctx, order: String) -> Result<(), Failure> {
+/// let charged = ctx
+///     .call(charge, order)
+///     .retry(Retry::unlimited().max_pause(mins(5)))
+///     .start_to_close(secs(30)) // For one attempt.
+///     .schedule_to_close(hours(6)) // For all of them.
+///     .queue("payments")
+///     .await;
+/// match charged {
+///     Ok(receipt) => println!("{receipt}"),
+///     Err(failure) if failure.is_timeout() => println!("the bank did not answer for six hours"),
+///     Err(failure) => return Err(failure),
+/// }
+/// # Ok(()) }
+/// ```
 #[must_use = "dropping an activity cancels it; await it or call `.detach()`"]
 pub struct Call<O> {
     pending: Activity,

@@ -42,6 +42,14 @@ impl<S> Ctx<S> {
     }
 
     /// Starts a child workflow by its name, with JSON. Several arguments are several values. See [`Ctx::child`].
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # use dacapo::json::json;
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let tracking = ctx.child_raw("ship", [json!({ "order": 42 })]).await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn child_raw(&self, workflow: impl Into<Name>, input: impl IntoIterator<Item = Value>) -> Child<Value> {
         self.child_payloads(workflow.into(), encoded_all(self, input, Location::caller()))
@@ -60,6 +68,15 @@ impl<S> Ctx<S> {
 }
 
 /// A child workflow: await it for its result, or [`Child::started`] for its start. Dropping it cancels the child.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # #[workflow] async fn ship(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+/// # async fn example(ctx: Ctx, order: String) -> Result<(), Failure> {
+/// // Ships even if this workflow ends before.
+/// ctx.child(ship, order).id("ship-42").parent_close(ParentClose::Abandon).started().await?.detach();
+/// # Ok(()) }
+/// ```
 #[must_use = "dropping a child cancels it; await it or call `.detach()`"]
 pub struct Child<O> {
     pending: dacapo_core::Child,

@@ -62,6 +62,14 @@ impl<S> Ctx<S> {
 }
 
 /// An activity in the workflow's own process: await it for its result. Dropping it cancels the activity.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # #[activity] async fn look_up(city: String) -> Result<u32, Failure> { Ok(0) }
+/// # async fn example(ctx: Ctx, city: String) -> Result<(), Failure> {
+/// let code = ctx.call_local(look_up, city).retry(Retry::exponential().attempts(3)).start_to_close(secs(1)).await?;
+/// # Ok(()) }
+/// ```
 #[must_use = "dropping an activity cancels it; await it or call `.detach()`"]
 pub struct LocalCall<O> {
     pending: LocalActivity,

@@ -44,6 +44,17 @@ impl<S> Ctx<S> {
 }
 
 /// A side effect: await it for its result. Dropping it cancels it.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+/// let host = ctx
+///     .side_effect("read host", || async { Ok(std::env::var("HOST").or_fail()?) })
+///     .retry(Retry::none())
+///     .summary("which machine began it")
+///     .await?;
+/// # Ok(()) }
+/// ```
 #[must_use = "dropping a side effect cancels it; await it"]
 pub struct SideEffect<T> {
     pending: dacapo_core::SideEffect,
