@@ -186,7 +186,7 @@ impl Dacapo {
         self.read_by_settings()
     }
 
-    /// Names this build. The name is kept with every turn it plays, so that a report can say which build recorded what. By
+    /// Sets the name of this build. The name is kept with every turn it plays, so that a report can say which build recorded what. By
     /// default the program's file name, and when that file was written.
     pub fn build(mut self, name: impl IntoName) -> Self {
         self.options.build = name.into_name();
@@ -206,7 +206,7 @@ impl Dacapo {
         self.read_by_settings()
     }
 
-    /// Sets the policy of runs that are pinned to a policy of your own.
+    /// Sets the scheduler policy of runs that are pinned to one of your own: it picks among equals which code of a run goes next.
     pub fn own_policy(mut self, policy: OwnPolicy) -> Self {
         self.options.own_policy = Some(policy);
         self
@@ -248,8 +248,8 @@ impl Dacapo {
         Ok(App::new(engine, host, effective, &layers))
     }
 
-    /// Plays every open run of the served queues again with these workflows, without serving them and without changing
-    /// anything, and gives those that cannot be played: those that would get stuck after a deploy of this program. Works beside the process
+    /// Replays every open run of the served queues with these workflows, without serving them and without changing
+    /// anything, and returns those that would get stuck after a deploy of this program. Works beside the process
     /// that serves them. `progress` is told now and then how many were played.
     ///
     /// ```

@@ -16,9 +16,10 @@ use crate::interceptor::OutboundKind;
 use crate::{ActivityFn, ActivityType, Ctx};
 
 impl<S> Ctx<S> {
-    /// Runs a short activity in the process that plays this workflow, between this turn and the next, without a task queue.
+    /// Calls a short activity that runs in the process of this workflow, without a task queue: await it for its result.
     ///
-    /// Its result is recorded by the turn that takes it. If the process dies before, the activity runs again.
+    /// It costs no write of its own: its result is recorded by the turn that takes it. If the process dies before, the activity runs
+    /// again.
     ///
     /// ```
     /// # use dacapo::prelude::*;

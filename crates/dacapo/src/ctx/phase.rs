@@ -14,10 +14,11 @@ use crate::interceptor::InboundKind;
 use crate::{Converter, Ctx, Signal, Update};
 
 impl<S> Ctx<S> {
-    /// Opens a phase: a stretch of the workflow in which these handlers of signals and updates are open over one state.
+    /// Handles signals and updates for a stretch of the workflow, a phase: its handlers share a state, until a condition holds for it or
+    /// a timeout is over.
     ///
-    /// It opens when it is awaited, in the workflow function itself, and only one is open at a time. It ends on its condition
-    /// or its timeout, after the handlers that run then.
+    /// It opens when it is awaited, in the workflow function itself, and only one is open at a time. It ends after the handlers
+    /// that run then.
     ///
     /// ```
     /// # use dacapo::prelude::*;
