@@ -4,11 +4,12 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
 
-use dacapo_core::{Failure, FailureKind, IdReuse, Name, Seq, Timestamp};
+use dacapo_core::{Failure, FailureKind, Seq, Timestamp};
 use dacapo_sqlite::SqliteStore;
+use dacapo_store::conformance::order;
 use dacapo_store::{
-    Filter, IdConflict, NewRun, NewTask, ReadMessages, ReadRuns, ReadTasks, ReadTurns, RunNo, Status, StoreError,
-    TurnOf, TurnWrite, Upkeep, Write, Writes, Written,
+    Filter, NewRun, NewTask, ReadMessages, ReadRuns, ReadTasks, ReadTurns, RunNo, Status, StoreError, TurnOf,
+    TurnWrite, Upkeep, Write, Writes, Written,
 };
 use tempfile::TempDir;
 
@@ -19,23 +20,7 @@ fn folder() -> (TempDir, String) {
 }
 
 fn new_run(number: usize) -> NewRun {
-    NewRun {
-        run_id: format!("run-{number}").into(),
-        workflow_id: format!("order-{number}").into(),
-        workflow: "kit".into(),
-        queue: "main".into(),
-        started: Timestamp::from_millis(number as u64),
-        pins: Vec::new(),
-        start: vec![1],
-        parent: None,
-        first_run_id: Name::default(),
-        reuse: IdReuse::AllowDuplicate,
-        conflict: IdConflict::Fail,
-        request: None,
-        timers: Vec::new(),
-        memo: Vec::new(),
-        attributes: Vec::new(),
-    }
+    NewRun { started: Timestamp::from_millis(number as u64), ..order(number) }
 }
 
 fn write(store: &SqliteStore, write: Write) -> Result<Written, StoreError> {

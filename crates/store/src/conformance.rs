@@ -199,10 +199,11 @@ fn write(store: &dyn Store, write: Write) -> Result<Written, StoreError> {
     answer.recv().expect("every write is answered")
 }
 
-fn new_run(workflow_id: &'static str, run_id: &'static str) -> NewRun {
+/// Returns a run to start that has ids of its own by this number, and nothing that is optional: a sample for tests of stores.
+pub fn order(number: usize) -> NewRun {
     NewRun {
-        run_id: run_id.into(),
-        workflow_id: workflow_id.into(),
+        run_id: format!("run-{number}").into(),
+        workflow_id: format!("order-{number}").into(),
         workflow: "kit".into(),
         queue: "main".into(),
         started: at(1),
@@ -217,6 +218,10 @@ fn new_run(workflow_id: &'static str, run_id: &'static str) -> NewRun {
         memo: Vec::new(),
         attributes: Vec::new(),
     }
+}
+
+fn new_run(workflow_id: &'static str, run_id: &'static str) -> NewRun {
+    NewRun { workflow_id: workflow_id.into(), run_id: run_id.into(), ..order(0) }
 }
 
 fn start(store: &dyn Store, new: NewRun) -> Result<StartedRun, StoreError> {
