@@ -18,7 +18,7 @@ use crate::virtual_time::{Sleep, VirtualTime};
 /// ```
 /// # use dacapo::prelude::*;
 /// # use dacapo_testkit::Kit;
-/// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge nobody") }
+/// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
 /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
 /// let mut kit = Kit::new();
 /// let charges = kit.fake(charge, |_| Ok(()));

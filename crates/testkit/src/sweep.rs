@@ -29,7 +29,7 @@ impl Kit {
     /// ```
     /// # use dacapo::prelude::*;
     /// # use dacapo_testkit::Kit;
-    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge nobody") }
+    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
     /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
     /// let crashes = Kit::sweep(|kit| {
     ///     let charges = kit.fake(charge, |_| Ok(()));
@@ -52,7 +52,7 @@ impl Kit {
 /// ```
 /// # use dacapo::prelude::*;
 /// # use dacapo_testkit::{Kit, Sweep};
-/// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge nobody") }
+/// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
 /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
 /// let swept = Sweep::new(Kit::new).again_at_every(5).play(|kit| {
 ///     kit.fake(charge, |_| Ok(()));

@@ -19,6 +19,7 @@ mod phase;
 mod promise;
 mod recorded;
 mod scopes;
+mod setters;
 mod side_effect;
 mod signal;
 mod values;

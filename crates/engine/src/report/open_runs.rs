@@ -42,11 +42,11 @@ struct Gauge {
     sum: i64,
 }
 
-/// Which writes a page may show: a new generation begins when it was read.
+/// The generation of a write. A page may show the writes of the generation that ends when it was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Generation(bool);
 
-/// What a committed write does to the number of open runs.
+/// A change of the number of open runs by a committed write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Opened,

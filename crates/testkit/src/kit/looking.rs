@@ -56,7 +56,7 @@ impl Kit {
     /// ```
     /// # use dacapo::prelude::*;
     /// # use dacapo_testkit::Kit;
-    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge nobody") }
+    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
     /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
     ///
     /// let mut kit = Kit::new();
@@ -74,7 +74,7 @@ impl Kit {
     /// ```
     /// # use dacapo::prelude::*;
     /// # use dacapo_testkit::Kit;
-    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge nobody") }
+    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
     /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
     ///
     /// let mut kit = Kit::new();
@@ -93,7 +93,7 @@ impl Kit {
     /// ```
     /// # use dacapo::prelude::*;
     /// # use dacapo_testkit::Kit;
-    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge nobody") }
+    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
     /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
     ///
     /// let mut kit = Kit::new();
@@ -112,7 +112,7 @@ impl Kit {
     /// ```
     /// # use dacapo::prelude::*;
     /// # use dacapo_testkit::Kit;
-    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge nobody") }
+    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
     /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
     ///
     /// let mut kit = Kit::new();
@@ -129,7 +129,7 @@ impl Kit {
     /// ```
     /// # use dacapo::prelude::*;
     /// # use dacapo_testkit::Kit;
-    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge nobody") }
+    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
     /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
     /// use dacapo_testkit::Moment;
     ///
@@ -148,7 +148,7 @@ impl Kit {
     /// ```
     /// # use dacapo::prelude::*;
     /// # use dacapo_testkit::Kit;
-    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge nobody") }
+    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
     /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
     ///
     /// let mut kit = Kit::new().crash_at(3);

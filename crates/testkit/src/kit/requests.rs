@@ -148,7 +148,7 @@ impl Kit {
     /// # use dacapo_testkit::Kit;
     /// use std::sync::mpsc;
     ///
-    /// # #[activity] async fn ask(who: String) -> Result<bool, Failure> { unimplemented!("tests ask nobody") }
+    /// # #[activity] async fn ask(who: String) -> Result<bool, Failure> { unimplemented!("tests ask no one") }
     /// # #[workflow] async fn decide(ctx: Ctx, who: String) -> Result<bool, Failure> { ctx.call(ask, who).await }
     /// let mut kit = Kit::new();
     /// let (tell, tokens) = mpsc::channel();
@@ -215,7 +215,7 @@ impl Kit {
     /// ```
     /// # use dacapo::prelude::*;
     /// # use dacapo_testkit::Kit;
-    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge nobody") }
+    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
     /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
     ///
     /// let mut kit = Kit::new();

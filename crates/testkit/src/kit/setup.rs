@@ -18,7 +18,7 @@ impl Kit {
     /// ```
     /// # use dacapo::prelude::*;
     /// # use dacapo_testkit::Kit;
-    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge nobody") }
+    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
     /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
     ///
     /// let mut kit = Kit::new();
@@ -55,7 +55,7 @@ impl Kit {
     /// ```
     /// # use dacapo::prelude::*;
     /// # use dacapo_testkit::Kit;
-    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge nobody") }
+    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
     /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
     ///
     /// let mut kit = Kit::new().crash_at(3);
@@ -94,7 +94,7 @@ impl Kit {
     /// ```
     /// # use dacapo::prelude::*;
     /// # use dacapo_testkit::Kit;
-    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge nobody") }
+    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
     /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
     /// use dacapo::Converter;
     ///
@@ -117,7 +117,7 @@ impl Kit {
     /// ```
     /// # use dacapo::prelude::*;
     /// # use dacapo_testkit::Kit;
-    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge nobody") }
+    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
     /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
     /// use dacapo::Interceptor;
     ///
@@ -215,7 +215,7 @@ impl Kit {
     /// ```
     /// # use dacapo::prelude::*;
     /// # use dacapo_testkit::Kit;
-    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge nobody") }
+    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
     /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
     ///
     /// let mut kit = Kit::new();
