@@ -7,14 +7,14 @@ use dacapo_core::{Failure, Headers, Inspection, Payload};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Client, ClientFuture, CompleteActivity, Cursor, Description, Filter, HistoryPage, Node, Page, PollUpdate, Problem,
-    Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun,
-    Started, StuckRuns, UpdateState,
+    Client, ClientFuture, CompleteActivity, Count, Cursor, Description, Filter, GroupBy, HistoryPage, Node, Page,
+    PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal,
+    SendUpdate, StartRun, Started, StuckRuns, UpdateState,
 };
 
 /// The number of the JSON form of calls, replies and errors. It is raised when a program of the number before would misread
 /// or refuse what this one sends.
-pub const CALLS_NUMBER: u64 = 4;
+pub const CALLS_NUMBER: u64 = 5;
 
 /// A call of a [`Client`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,6 +50,8 @@ pub enum ClientCall {
     List(Filter, Option<Cursor>, usize),
     /// [`Client::count`].
     Count(Filter),
+    /// [`Client::counts`].
+    Counts(Filter, Option<GroupBy>),
     /// [`Client::history`], with the cursor and the limit.
     History(RunRef, Option<Cursor>, usize),
     /// [`Client::raw_history`].
@@ -96,6 +98,7 @@ impl ClientCall {
             Self::Published(_) => "published",
             Self::List(..) => "list",
             Self::Count(_) => "count",
+            Self::Counts(..) => "counts",
             Self::History(..) => "history",
             Self::RawHistory(_) => "raw_history",
             Self::Complete(..) => "complete",
@@ -136,6 +139,7 @@ impl ClientCall {
             Self::Start(_)
             | Self::List(..)
             | Self::Count(_)
+            | Self::Counts(..)
             | Self::Complete(..)
             | Self::Heartbeat(..)
             | Self::StuckRuns
@@ -174,6 +178,7 @@ impl ClientCall {
             Self::Published(run) => reply(client.published(run), Reply::Published),
             Self::List(filter, after, limit) => reply(client.list(filter, after, limit), Reply::Page),
             Self::Count(filter) => reply(client.count(filter), Reply::Count),
+            Self::Counts(filter, by) => reply(client.counts(filter, by), Reply::Counts),
             Self::History(run, after, limit) => reply(client.history(run, after, limit), Reply::History),
             Self::RawHistory(run) => reply(client.raw_history(run), Reply::RawHistory),
             Self::Complete(token, result) => reply(client.complete(token, result), Reply::done),
@@ -218,6 +223,8 @@ pub enum ClientReply {
     Page(Page),
     /// A number of runs.
     Count(u64),
+    /// Numbers of runs, in groups.
+    Counts(Vec<Count>),
     /// A page of a history.
     History(HistoryPage),
     /// A history in the backend's own format.

@@ -7,9 +7,9 @@ use std::pin::Pin;
 use dacapo_core::{Failure, Inspection, Payload};
 
 use crate::{
-    Capabilities, CompleteActivity, Cursor, Description, Feature, Filter, HistoryPage, Node, Page, PollUpdate, Problem,
-    QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started,
-    StuckRuns, UpdateState,
+    Capabilities, CompleteActivity, Count, Cursor, Description, Feature, Filter, GroupBy, HistoryPage, Node, Page,
+    PollUpdate, Problem, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate,
+    StartRun, Started, StuckRuns, UpdateState,
 };
 
 /// The answer of a backend. It owns everything it needs, so a caller may await it anywhere.
@@ -96,11 +96,15 @@ pub trait Client: Send + Sync {
         Box::pin(async move { Ok(described.await?.published) })
     }
 
-    /// Lists runs, newest first, at most `limit` of them, after the page that returned this cursor.
+    /// Lists runs, newest first unless the filter's search has another order, at most `limit` of them, after the page that
+    /// returned this cursor.
     fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> ClientFuture<Page>;
 
-    /// Counts runs.
+    /// Counts runs: all of them, however long that takes.
     fn count(&self, filter: Filter) -> ClientFuture<u64>;
+
+    /// Counts runs, up to [`MAX_COUNT`](crate::MAX_COUNT) in each group. Groups without runs are left out.
+    fn counts(&self, filter: Filter, by: Option<GroupBy>) -> ClientFuture<Vec<Count>>;
 
     /// Returns what has happened in a run, in order, in terms that all backends share: about `limit` events after the page
     /// that returned this cursor. The events of one turn are never split.

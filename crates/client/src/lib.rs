@@ -18,6 +18,7 @@ mod node;
 mod reference;
 mod requests;
 mod run_history;
+mod search;
 mod status;
 mod stuck;
 mod unplayable;
@@ -32,7 +33,7 @@ pub use description::{ActivityState, Description, PendingActivity, Problem};
 pub use digits::grouped;
 pub use error::{Error, Result, UnknownError};
 pub use history::{EventKind, HistoryEvent, HistoryPage, OperationKind, OperationStart, RawHistory};
-pub use list::{Cursor, Filter, Page};
+pub use list::{Count, Cursor, Filter, GroupBy, MAX_COUNT, Page};
 pub use node::Node;
 pub use reference::RunRef;
 pub use requests::{
@@ -40,6 +41,7 @@ pub use requests::{
     Started, UpdateState, UpdateWait,
 };
 pub use run_history::RunHistory;
+pub use search::{Comparison, Condition, Field, Literal, Order, Search, SearchError, Test};
 pub use status::Status;
 pub use stuck::{Stuck, StuckCause, StuckRuns};
 pub use unplayable::Unplayable;

@@ -72,6 +72,7 @@ fn calls() -> Vec<ClientCall> {
     let signal = SendSignal { name: "go".into(), input: input(), headers: headers(), request_id: Some("s-1".into()) };
     let query = QueryRun { name: "total".into(), input: input(), headers: headers() };
     let filter = Filter {
+        search: Some("customer = 'ada'".parse().unwrap()),
         status: Some(Status::Open),
         workflow: Some("checkout".into()),
         workflow_id: Some("order-42".into()),
@@ -98,6 +99,7 @@ fn calls() -> Vec<ClientCall> {
         Call::Published(run()),
         Call::List(filter, cursor(), 100),
         Call::Count(Filter::default()),
+        Call::Counts(Filter::default(), Some(GroupBy::Workflow)),
         Call::History(run(), cursor(), 100),
         Call::RawHistory(run()),
         Call::Complete("dcpt1-token".into(), Err(failure())),
@@ -214,6 +216,7 @@ fn replies() -> Vec<ClientReply> {
         Reply::Published(Some(Payload::json("{}"))),
         Reply::Page(Page::new(vec![Description::new("order-42".into(), "r-1".into())], Some(Cursor("7".into())))),
         Reply::Count(3),
+        Reply::Counts(vec![Count::new(None, 20_000), Count::new(Some("checkout".to_owned()), 3)]),
         Reply::History(HistoryPage::new(events, Some(Cursor("7".into())))),
         Reply::RawHistory(RawHistory::new("dacapo-transcript", "turn 0")),
         Reply::Heartbeat(Some("enough".into())),
@@ -389,8 +392,9 @@ const TAKEN_APART_BY_STORES: [&str; 1] = ["Stuck"];
 fn answers_can_gain_fields_and_requests_cannot_do_so_unseen() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut exhaustive = Vec::new();
-    for file in std::fs::read_dir(folder).unwrap() {
-        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    for file in files.filter(|file| file.is_file()) {
+        let text = std::fs::read_to_string(file).unwrap();
         let mut can_grow = false;
         for line in text.lines() {
             let item = line.strip_prefix("pub struct ").or_else(|| line.strip_prefix("pub enum "));

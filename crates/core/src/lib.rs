@@ -74,6 +74,6 @@ pub use run::{
 };
 pub use seq::{NotAnId, OperationId, Ordinal, Seq};
 pub use stored::{StoredError, from_stored, to_stored};
-pub use time::{Timestamp, text_duration_option};
+pub use time::{Timestamp, parse_timestamp, text_duration_option};
 pub use transcript::{ReplayFailed, Transcript, TranscriptDifference, TranscriptError, TurnRecord};
 pub use unit_id::{BadUnitId, NamedUnit, Seg, UnitId};

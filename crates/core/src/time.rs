@@ -1,6 +1,7 @@
 //! Time as the core knows it: numbers that come with an activation.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use minicbor::{Decode, Encode};
@@ -63,6 +64,54 @@ fn date(days: u64) -> (u64, u64, u64) {
     let day = of_year - (153 * from_march + 2) / 5 + 1;
     let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+/// Parses a date as in RFC 3339, in UTC or with another offset: `2026-02-28T09:30:00.25Z`, `2026-02-28T10:30:00+01:00`; or the start of a day
+/// in UTC: `2026-02-28`. None if the text is another one, or the moment one that the type cannot hold.
+pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
+    let (day, time) = text.split_once(['T', 't', ' ']).unwrap_or((text, "00:00:00Z"));
+    let [year, month, date] = numbers(day, '-', [4, 2, 2])?;
+    let days = (1..=12).contains(&month).then(|| days_before(year, month))?;
+    let zone = time.find(['Z', 'z', '+', '-'])?;
+    let (clock, zone) = time.split_at(zone);
+    let (clock, decimals) = clock.split_once('.').unwrap_or((clock, "0"));
+    let [hour, minute, second] = numbers(clock, ':', [2, 2, 2])?;
+    let offset = match zone.as_bytes() {
+        [b'Z' | b'z'] => 0,
+        [sign, ..] => {
+            let [hours, minutes] = numbers(&zone[1..], ':', [2, 2])?;
+            let minutes = (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)?;
+            if *sign == b'-' { -minutes } else { minutes }
+        }
+        [] => return None,
+    };
+    let of_month = days_before(year + month / 12, month % 12 + 1) - days;
+    if !(1..=of_month).contains(&date) || hour > 23 || minute > 59 || second > 59 || !is_number(decimals, 1..=9) {
+        return None;
+    }
+    let seconds = (days + date - 1) * 86_400 + hour * 3_600 + (minute - offset) * 60 + second;
+    let nanos: u64 = format!("{decimals:0<9}").parse().ok()?;
+    Some(Timestamp(u64::try_from(seconds).ok()?.checked_mul(1_000_000_000)?.checked_add(nanos)?))
+}
+
+fn is_number(text: &str, digits: RangeInclusive<usize>) -> bool {
+    digits.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Reads numbers of so many digits with this character between them.
+fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Option<[i64; N]> {
+    let parts: Vec<&str> = text.split(between).collect();
+    let parts: [&str; N] = parts.try_into().ok()?;
+    let is_right = parts.iter().zip(digits).all(|(part, digits)| is_number(part, digits..=digits));
+    is_right.then(|| parts.map(|part| part.parse().unwrap_or_default()))
+}
+
+/// Returns the days from the start of 1970 to the first of this month: what [`date`] counts, the other way.
+fn days_before(year: i64, month: i64) -> i64 {
+    let (year, from_march) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * from_march + 2) / 5;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + of_year - 719_468
 }
 
 /// A duration as text transcripts have it: `2s`, `0.25s`.
@@ -144,5 +193,48 @@ mod tests {
         assert_eq!(shown(1_772_285_400, 1), "2026-02-28T13:30:00.000000001Z");
         assert_eq!(shown(4_107_542_400, 0), "2100-03-01T00:00:00Z", "no leap year");
         assert_eq!(Timestamp(u64::MAX).to_string(), "2554-07-21T23:34:33.709551615Z");
+    }
+
+    #[test]
+    fn dates_that_are_shown_are_parsed_and_so_are_other_offsets() {
+        for nanos in [0, 951_782_399_250_000_000, 951_782_400_000_000_000, 1_772_285_400_000_000_001, u64::MAX] {
+            assert_eq!(parse_timestamp(&Timestamp(nanos).to_string()), Some(Timestamp(nanos)));
+        }
+        let noon = parse_timestamp("2026-02-28T12:00:00Z");
+        assert_eq!(parse_timestamp("2026-02-28t13:30:00.0+01:30"), noon);
+        assert_eq!(parse_timestamp("2026-02-28 07:00:00-05:00"), noon);
+        assert_eq!(parse_timestamp("2026-02-28"), parse_timestamp("2026-02-28T00:00:00Z"));
+        assert_eq!(parse_timestamp("2025-12-31T23:59:59Z").map(|last| last.0 / 1_000_000_000), Some(1_767_225_599));
+    }
+
+    #[test]
+    fn text_that_is_no_moment_is_not_parsed() {
+        let bad = [
+            "",
+            "T",
+            "2026",
+            "2026-2-28",
+            "2026-02-29",
+            "2026-13-01",
+            "2026-00-01",
+            "2026-04-31",
+            "2026-02-28T24:00:00Z",
+            "2026-02-28T12:00:00",
+            "2026-02-28T12:60:00Z",
+            "2026-02-28T12:00:60Z",
+            "2026-02-28T12:00:00.Z",
+            "2026-02-28T12:00:00.1234567890Z",
+            "2026-02-28T12:00:00+24:00",
+            "2026-02-28T12:00:00+1:00",
+            "2026-02-28T12:00Z",
+            "1969-12-31T23:59:59Z",
+            "2026-02-28T12:00:00Zx",
+            "2554-07-21T23:34:34Z",
+            "9999-01-01",
+            "2026-02-28T+1:00:00Z",
+        ];
+        for text in bad {
+            assert_eq!(parse_timestamp(text), None, "{text}");
+        }
     }
 }

@@ -75,9 +75,9 @@ pub use ctx::{
     SignalExternalCall, SignalWait, StartedChild,
 };
 pub use dacapo_client::{
-    ActivityState, Capabilities, Client, Cursor, Description, Error as ClientError, EventKind, Feature, HistoryEvent,
-    HistoryPage, IdConflict, Node, OperationKind, OperationStart, Page, PendingActivity, Problem, RunHistory, RunRef,
-    Status, Stuck, StuckCause, StuckRuns, UnknownError, Unplayable,
+    ActivityState, Capabilities, Client, Count, Cursor, Description, Error as ClientError, EventKind, Feature, GroupBy,
+    HistoryEvent, HistoryPage, IdConflict, Node, OperationKind, OperationStart, Page, PendingActivity, Problem,
+    RunHistory, RunRef, Status, Stuck, StuckCause, StuckRuns, UnknownError, Unplayable,
 };
 pub use dacapo_core as core;
 pub use dacapo_core::Either::{First, Second};

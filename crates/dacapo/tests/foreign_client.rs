@@ -5,8 +5,9 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 
 use dacapo::backend::{
-    Capabilities, Client, ClientFuture, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryPage,
-    Page, PollUpdate, QueryRun, RawHistory, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started, UpdateState,
+    Capabilities, Client, ClientFuture, CompleteActivity, Count, Cursor, Description, Error, Feature, Filter, GroupBy,
+    HistoryPage, Page, PollUpdate, QueryRun, RawHistory, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started,
+    UpdateState,
 };
 use dacapo::prelude::*;
 use dacapo::{ClientError, Connection, Name, Payload};
@@ -70,6 +71,10 @@ impl Client for Foreign {
 
     fn count(&self, _: Filter) -> ClientFuture<u64> {
         Box::pin(ready(Ok(self.runs.lock().unwrap().len() as u64)))
+    }
+
+    fn counts(&self, _: Filter, _: Option<GroupBy>) -> ClientFuture<Vec<Count>> {
+        Box::pin(ready(Ok(vec![Count::new(None, self.runs.lock().unwrap().len() as u64)])))
     }
 
     fn query(&self, _: RunRef, _: QueryRun) -> ClientFuture<Payload> {

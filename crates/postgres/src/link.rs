@@ -18,6 +18,8 @@ use crate::tls;
 use crate::traffic::Traffic;
 use crate::trip::Trip;
 
+/// How many statements a connection keeps prepared: each search is another one, and the server keeps them in memory too.
+const PREPARED: usize = 400;
 /// The most statements of one trip: as many futures are polled in the order of their list.
 const STEPS: usize = 30;
 
@@ -134,6 +136,9 @@ impl Link {
 
     /// Prepares the statements that this connection sees for the first time, all in one trip.
     fn prepare(&mut self, trip: &Trip<'_>) -> Result<(), Failure> {
+        if self.prepared.len() > PREPARED {
+            self.prepared.clear();
+        }
         let mut new: Vec<&str> = trip.steps.iter().map(|step| step.sql.as_ref()).collect();
         new.retain(|sql| !self.prepared.contains_key(*sql));
         new.sort_unstable();

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use dacapo_core::{AttributeValue, Name, Timestamp};
 use dacapo_store::{
-    Belongings, Filter, MessageRow, ReadAlong, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, Records,
-    RunNo, RunRow, StoreError, StoredRun, TaskNo, TaskRow, TimerRow,
+    Belongings, Dialect, Filter, ListPlace, MessageRow, ReadAlong, ReadMessages, ReadRuns, ReadTasks, ReadTimers,
+    ReadTurns, Records, RunNo, RunRow, SqlQuery, SqlValue, StoreError, StoredRun, TaskNo, TaskRow, TimerRow,
 };
 use tokio_postgres::Row;
 
@@ -62,32 +62,20 @@ fn numbers(rows: &[Row]) -> Result<Vec<RunNo>> {
     rows.iter().map(|row| Ok(RunNo(get(row, 0)?))).collect()
 }
 
-/// Writes a filter as SQL.
-fn condition(filter: &Filter) -> (String, Vec<Value<'_>>) {
-    let mut terms = vec!["true".to_owned()];
-    let mut values: Vec<Value<'_>> = Vec::new();
-    let mut term = |text: &str, value: Value<'static>| {
-        values.push(value);
-        terms.push(format!("{text} ${}", values.len()));
+const DIALECT: Dialect = Dialect { placeholder: '$', word: "word", join: "JOIN", without_index: "" };
+
+/// Looks at one entry of the index of workflows for each workflow.
+const WORKFLOWS: &str = "WITH RECURSIVE found (workflow) AS (SELECT min(workflow) FROM runs \
+     UNION ALL SELECT (SELECT min(runs.workflow) FROM runs WHERE runs.workflow > found.workflow) FROM found WHERE found.workflow IS NOT NULL) \
+     SELECT workflow FROM found WHERE workflow IS NOT NULL";
+
+fn bound(values: Vec<SqlValue>) -> Vec<Value<'static>> {
+    let value = |value| match value {
+        SqlValue::Text(text) => Box::new(text) as Value<'static>,
+        SqlValue::Int(number) => Box::new(number),
+        SqlValue::Float(number) => Box::new(number),
     };
-    if let Some(workflow) = &filter.workflow {
-        term("workflow =", Box::new(workflow.to_string()));
-    }
-    if let Some(workflow_id) = &filter.workflow_id {
-        term("workflow_id =", Box::new(workflow_id.to_string()));
-    }
-    if let Some(from) = filter.started_from {
-        term("started >=", Box::new(moment(from)));
-    }
-    if let Some(before) = filter.started_before {
-        term("started <", Box::new(moment(before)));
-    }
-    // A constant, so that the index of open runs can be used.
-    terms.extend(filter.status.map(|status| format!("status = {}", status.code())));
-    if filter.stuck {
-        terms.push("stuck_cause IS NOT NULL".to_owned());
-    }
-    (terms.join(" AND "), values)
+    values.into_iter().map(value).collect()
 }
 
 impl ReadRuns for PostgresStore {
@@ -122,30 +110,14 @@ impl ReadRuns for PostgresStore {
         }
     }
 
-    fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
-        let (condition, mut values) = condition(filter);
-        let place = values.len();
-        let sql = format!(
-            "SELECT {} FROM runs WHERE {condition} AND no < ${} ORDER BY no DESC LIMIT ${}",
-            run::COLUMNS,
-            place + 1,
-            place + 2
-        );
-        values.extend(values![before.map_or(i64::MAX, |before| before.0), limit as i64]);
-        self.rows(sql, values)?.iter().map(run::read).collect()
+    fn list(&self, filter: &Filter, after: Option<ListPlace>, limit: usize) -> Result<Vec<RunRow>> {
+        let SqlQuery { text, values } = DIALECT.list(filter, run::COLUMNS, after, limit);
+        self.rows(text, bound(values))?.iter().map(run::read).collect()
     }
 
     fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
-        let (condition, mut values) = condition(filter);
-        let place = values.len();
-        let sql = format!(
-            "SELECT {} FROM runs WHERE {condition} AND no > ${} ORDER BY no LIMIT ${}",
-            run::COLUMNS,
-            place + 1,
-            place + 2
-        );
-        values.extend(values![after.map_or(i64::MIN, |after| after.0), limit as i64]);
-        self.rows(sql, values)?.iter().map(run::read).collect()
+        let SqlQuery { text, values } = DIALECT.oldest(filter, run::COLUMNS, after, limit);
+        self.rows(text, bound(values))?.iter().map(run::read).collect()
     }
 
     fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>> {
@@ -195,10 +167,13 @@ impl ReadRuns for PostgresStore {
         Ok(!self.rows(sql, values![low_bits(&self.node.foreign())])?.is_empty())
     }
 
-    fn count(&self, filter: &Filter) -> Result<u64> {
-        let (condition, values) = condition(filter);
-        let rows = self.rows(format!("SELECT count(*) FROM runs WHERE {condition}"), values)?;
-        rows.first().map_or(Ok(0), |row| Ok(get::<i64>(row, 0)? as u64))
+    fn count(&self, filter: &Filter, most: u64) -> Result<u64> {
+        let SqlQuery { text, values } = DIALECT.count(filter, most);
+        self.rows(text, bound(values))?.first().map_or(Ok(0), |row| Ok(get::<i64>(row, 0)? as u64))
+    }
+
+    fn workflows(&self) -> Result<Vec<Name>> {
+        self.rows(WORKFLOWS, values![])?.iter().map(|row| Ok(get::<String>(row, 0)?.into())).collect()
     }
 
     fn open_runs(&self, after: Option<RunNo>, limit: usize) -> Result<Vec<(RunNo, Name)>> {

@@ -33,10 +33,10 @@ CREATE INDEX shards_queue ON shards (queue);
 
 CREATE TABLE runs (
     no bigint PRIMARY KEY,
-    run_id text NOT NULL,
-    workflow_id text NOT NULL,
-    workflow text NOT NULL,
-    queue text NOT NULL,
+    run_id text COLLATE "C" NOT NULL,
+    workflow_id text COLLATE "C" NOT NULL,
+    workflow text COLLATE "C" NOT NULL,
+    queue text COLLATE "C" NOT NULL,
     status smallint NOT NULL,
     started bigint NOT NULL,
     closed bigint,
@@ -65,7 +65,11 @@ CREATE INDEX runs_workflow_id ON runs (workflow_id, no);
 CREATE UNIQUE INDEX runs_open ON runs (workflow_id) WHERE status = 0;
 CREATE UNIQUE INDEX runs_request ON runs (request) WHERE request IS NOT NULL;
 CREATE INDEX runs_open_no ON runs (no) WHERE status = 0;
-CREATE INDEX runs_closed ON runs (closed) WHERE closed IS NOT NULL;
+CREATE INDEX runs_workflow ON runs (workflow, no);
+CREATE INDEX runs_started ON runs (started, no);
+-- Those that did not end with a result.
+CREATE INDEX runs_ended ON runs (status, no) WHERE status > 1;
+CREATE INDEX runs_closed ON runs (closed, no) WHERE closed IS NOT NULL;
 CREATE INDEX runs_stuck ON runs (no) WHERE stuck_cause IS NOT NULL;
 CREATE INDEX runs_crash_count ON runs (crash_count) WHERE crash_count > 0;
 CREATE INDEX runs_children ON runs (parent) WHERE parent IS NOT NULL AND status = 0;
@@ -125,15 +129,18 @@ CREATE INDEX messages_chain ON messages (chain, key) WHERE chain IS NOT NULL;
 -- A search attribute is one row, a list of keywords one row for each keyword. One of word, number and real is the value.
 CREATE TABLE attributes (
     run bigint NOT NULL,
-    name text NOT NULL,
+    name text COLLATE "C" NOT NULL,
     place integer NOT NULL,
     parts integer NOT NULL,
     kind smallint NOT NULL,
-    word text,
+    word text COLLATE "C",
     number bigint,
     real double precision,
     PRIMARY KEY (run, name, place)
 );
+CREATE INDEX attributes_word ON attributes (name, word, run) WHERE word IS NOT NULL;
+CREATE INDEX attributes_number ON attributes (name, kind, number, run) WHERE number IS NOT NULL;
+CREATE INDEX attributes_real ON attributes (name, kind, real, run) WHERE real IS NOT NULL;
 
 -- Calls that one node makes of another. They mean nothing once the server has ended, so they are in no log.
 CREATE UNLOGGED TABLE calls (

@@ -7,12 +7,12 @@ use rusqlite::{Row, params, params_from_iter};
 
 use dacapo_core::{AttributeValue, Name, Timestamp};
 use dacapo_store::{
-    Belongings, Filter, MessageRow, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, RunNo, RunRow,
-    StoreError, TaskNo, TaskRow, TimerRow,
+    Belongings, Dialect, Filter, ListPlace, MessageRow, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns,
+    RunNo, RunRow, SqlQuery, SqlValue, StoreError, TaskNo, TaskRow, TimerRow,
 };
 
 use crate::SqliteStore;
-use crate::columns::moment;
+use crate::columns::{moment, name};
 use crate::row::{attribute, message, run, task, timer, turn};
 use crate::store_error::store_error;
 
@@ -39,50 +39,20 @@ impl SqliteStore {
     }
 }
 
-/// Writes a filter as SQL.
-fn condition(filter: &Filter) -> (String, Vec<Value>) {
-    let mut terms = vec!["1".to_owned()];
-    let mut values = Vec::new();
-    let mut term = |text: &str, value: Value| {
-        terms.push(text.to_owned());
-        values.push(value);
+const DIALECT: Dialect = Dialect { placeholder: '?', word: "text", join: "CROSS JOIN", without_index: "+" };
+
+/// Looks at one entry of the index of workflows for each workflow.
+const WORKFLOWS: &str = "WITH RECURSIVE found (workflow) AS (SELECT min(workflow) FROM runs \
+     UNION ALL SELECT (SELECT min(runs.workflow) FROM runs WHERE runs.workflow > found.workflow) FROM found WHERE found.workflow IS NOT NULL) \
+     SELECT workflow FROM found WHERE workflow IS NOT NULL";
+
+fn bound(values: Vec<SqlValue>) -> Vec<Value> {
+    let value = |value| match value {
+        SqlValue::Text(text) => Value::Text(text),
+        SqlValue::Int(number) => Value::Integer(number),
+        SqlValue::Float(number) => Value::Real(number),
     };
-    if let Some(workflow) = &filter.workflow {
-        term("workflow = ?", workflow.to_string().into());
-    }
-    if let Some(workflow_id) = &filter.workflow_id {
-        term("workflow_id = ?", workflow_id.to_string().into());
-    }
-    if let Some(from) = filter.started_from {
-        term("started >= ?", moment(from).into());
-    }
-    if let Some(before) = filter.started_before {
-        term("started < ?", moment(before).into());
-    }
-    // The constant lets SQLite use the index of open runs. Stuck runs are fewer: the plus keeps SQLite from using that
-    // index.
-    match (filter.status, filter.stuck) {
-        (Some(status), true) => terms.push(format!("+status = {} AND stuck_cause IS NOT NULL", status.code())),
-        (Some(status), false) => terms.push(format!("status = {}", status.code())),
-        (None, true) => terms.push("stuck_cause IS NOT NULL".to_owned()),
-        (None, false) => {}
-    }
-    (terms.join(" AND "), values)
-}
-
-fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
-    let (condition, values) = condition(filter);
-    (format!("SELECT {} FROM runs WHERE {condition} AND no < ? ORDER BY no DESC LIMIT ?", run::COLUMNS), values)
-}
-
-fn oldest_sql(filter: &Filter) -> (String, Vec<Value>) {
-    let (condition, values) = condition(filter);
-    (format!("SELECT {} FROM runs WHERE {condition} AND no > ? ORDER BY no LIMIT ?", run::COLUMNS), values)
-}
-
-fn count_sql(filter: &Filter) -> (String, Vec<Value>) {
-    let (condition, values) = condition(filter);
-    (format!("SELECT count(*) FROM runs WHERE {condition}"), values)
+    values.into_iter().map(value).collect()
 }
 
 impl ReadRuns for SqliteStore {
@@ -102,18 +72,14 @@ impl ReadRuns for SqliteStore {
         }
     }
 
-    fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
-        let (sql, mut values) = list_sql(filter);
-        values.push(before.map_or(i64::MAX, |before| before.0).into());
-        values.push((limit as i64).into());
-        self.rows(&sql, &values, run::read)
+    fn list(&self, filter: &Filter, after: Option<ListPlace>, limit: usize) -> Result<Vec<RunRow>> {
+        let SqlQuery { text, values } = DIALECT.list(filter, run::COLUMNS, after, limit);
+        self.rows(&text, &bound(values), run::read)
     }
 
     fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
-        let (sql, mut values) = oldest_sql(filter);
-        values.push(after.map_or(i64::MIN, |after| after.0).into());
-        values.push((limit as i64).into());
-        self.rows(&sql, &values, run::read)
+        let SqlQuery { text, values } = DIALECT.oldest(filter, run::COLUMNS, after, limit);
+        self.rows(&text, &bound(values), run::read)
     }
 
     fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>> {
@@ -153,18 +119,22 @@ impl ReadRuns for SqliteStore {
         Ok(!self.rows("SELECT 1 FROM garbage LIMIT 1", &[], |_| Ok(()))?.is_empty())
     }
 
-    fn count(&self, filter: &Filter) -> Result<u64> {
-        let (sql, values) = count_sql(filter);
-        let counts = self.rows(&sql, &values, |row| row.get::<_, i64>(0).map_err(store_error))?;
+    fn count(&self, filter: &Filter, most: u64) -> Result<u64> {
+        let SqlQuery { text, values } = DIALECT.count(filter, most);
+        let counts = self.rows(&text, &bound(values), |row| row.get::<_, i64>(0).map_err(store_error))?;
         Ok(counts.first().map_or(0, |count| *count as u64))
     }
 
     fn open_runs(&self, after: Option<RunNo>, limit: usize) -> Result<Vec<(RunNo, Name)>> {
         let values = [after.map_or(i64::MIN, |after| after.0).into(), (limit as i64).into()];
         self.rows(OPEN_RUNS, &values, |row| {
-            let read = || Ok((RunNo(row.get(0)?), Name::from(row.get::<_, String>(1)?)));
+            let read = || Ok((RunNo(row.get(0)?), name(row, 1)?));
             read().map_err(store_error)
         })
+    }
+
+    fn workflows(&self) -> Result<Vec<Name>> {
+        self.rows(WORKFLOWS, &[], |row| name(row, 0).map_err(store_error))
     }
 }
 
@@ -262,12 +232,13 @@ mod tests {
     fn plans(filter: &Filter) -> [String; 2] {
         let connection = Connection::open_in_memory().unwrap();
         crate::schema::prepare(&connection).unwrap();
-        let (list, mut values) = list_sql(filter);
-        values.extend([i64::MAX.into(), 10.into()]);
-        [(list, values), count_sql(filter)].map(|(sql, values)| {
-            let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-            let steps = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
-            steps.map(|step| step.unwrap()).collect::<Vec<_>>().join(", ")
+        let place = ListPlace { no: RunNo(i64::MAX), time: Timestamp(1) };
+        [DIALECT.list(filter, run::COLUMNS, Some(place), 10), DIALECT.count(filter, 10)].map(|query| {
+            let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {}", query.text)).unwrap();
+            let steps =
+                statement.query_map(params_from_iter(bound(query.values)), |row| row.get::<_, String>(3)).unwrap();
+            let steps: Vec<String> = steps.map(|step| step.unwrap()).collect();
+            steps.join(", ").replace("CO-ROUTINE found, ", "").replace(", SCAN found", "")
         })
     }
 
@@ -308,6 +279,66 @@ mod tests {
         let plan: String =
             connection.query_row(&format!("EXPLAIN QUERY PLAN {WITH_CRASH_COUNT}"), [], |row| row.get(3)).unwrap();
         assert_eq!(plan, "SEARCH runs USING INDEX runs_crash_count (crash_count>?)");
+    }
+
+    /// Returns the query plans of a search.
+    fn searched(text: &str) -> [String; 2] {
+        plans(&Filter { search: Some(text.parse().unwrap()), ..Filter::default() })
+    }
+
+    #[test]
+    fn searches_begin_with_the_index_that_leaves_the_fewest_runs() {
+        let text = "SEARCH a USING COVERING INDEX attributes_text (name=? AND text=?)";
+        let number = |sign: &str| {
+            format!("SEARCH a USING COVERING INDEX attributes_number (name=? AND kind=? AND number{sign}?)")
+        };
+        let real =
+            |sign: &str| format!("SEARCH a USING COVERING INDEX attributes_real (name=? AND kind=? AND real{sign}?)");
+        let all = [
+            (
+                "customer = 'ada' AND WorkflowType = 'kit' AND ExecutionStatus = 'Running'",
+                "SEARCH one USING COVERING INDEX attributes_text (name=? AND text=? AND run<?)".to_owned(),
+            ),
+            ("customer IN ('ada', 'bob') AND StartTime > '2026-01-01'", text.to_owned()),
+            ("customer = 'ada' AND WorkflowType = 'kit' AND StartTime > '2026-01-01'", text.to_owned()),
+            ("total > 5 AND ExecutionStatus = 'Failed'", format!("{}, UNION ALL, {}", number(">"), real(">"))),
+            ("customer = 'ada' OR total = 5", format!("{text}, UNION ALL, {}, UNION ALL, {}", number("="), real("="))),
+            (
+                "WorkflowId STARTS_WITH 'order' AND customer = 'ada'",
+                "SEARCH runs USING INDEX runs_workflow_id (workflow_id>? AND workflow_id<?)".to_owned(),
+            ),
+            (
+                "WorkflowId = 'order-1' AND WorkflowType = 'kit'",
+                "SEARCH runs USING INDEX runs_workflow_id (workflow_id=? AND rowid<?)".to_owned(),
+            ),
+            ("StuckCause = 'panic' AND WorkflowType = 'kit'", "SEARCH runs USING INDEX runs_stuck (no<?)".to_owned()),
+            (
+                "ExecutionStatus = 'Failed' AND WorkflowType = 'kit'",
+                "SEARCH runs USING INDEX runs_ended (status=? AND rowid<?)".to_owned(),
+            ),
+            (
+                "WorkflowType = 'kit' AND TaskQueue = 'eu'",
+                "SEARCH runs USING INDEX runs_workflow (workflow=? AND rowid<?)".to_owned(),
+            ),
+            ("StartTime < '2026-01-01'", "SEARCH runs USING INDEX runs_started (started<?)".to_owned()),
+            (
+                "StartTime > '2026-01-01' AND WorkflowType = 'kit'",
+                "SEARCH runs USING INDEX runs_started (started>? AND started<?)".to_owned(),
+            ),
+            (
+                "WorkflowType = 'kit' ORDER BY CloseTime DESC",
+                "SEARCH runs USING INDEX runs_closed (closed>? AND closed<?)".to_owned(),
+            ),
+            (
+                "ExecutionStatus = 'Running' ORDER BY StartTime",
+                "runs USING INDEX runs_open_no, USE TEMP B-TREE".to_owned(),
+            ),
+        ];
+        for (text, expected) in all {
+            let [list, _] = searched(text);
+            assert!(list.contains(&expected), "{text}: {list}");
+            assert!(!list.contains("SCAN runs USING INTEGER") && !list.ends_with("SCAN runs"), "{text}: {list}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ const APPLICATION: i64 = 0x6463_7031;
 /// "dcpo": the mark of files that were written before the formats were numbered anew.
 const DEVELOPMENT: i64 = 0x6463_706f;
 /// The version of the schema that this build writes and reads. `docs/compatibility.md` says when it changes.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// The pragmas of a store's file. Nothing is written before its commit, which the layer below SQLite requires; what a

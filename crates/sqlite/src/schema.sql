@@ -40,6 +40,10 @@ CREATE INDEX runs_workflow_id ON runs (workflow_id);
 CREATE UNIQUE INDEX runs_open ON runs (workflow_id) WHERE status = 0;
 CREATE UNIQUE INDEX runs_request ON runs (request) WHERE request IS NOT NULL;
 CREATE INDEX runs_open_no ON runs (no) WHERE status = 0;
+CREATE INDEX runs_workflow ON runs (workflow);
+CREATE INDEX runs_started ON runs (started);
+-- Those that did not end with a result.
+CREATE INDEX runs_ended ON runs (status) WHERE status > 1;
 CREATE INDEX runs_closed ON runs (closed) WHERE closed IS NOT NULL;
 CREATE INDEX runs_stuck ON runs (no) WHERE stuck_cause IS NOT NULL;
 CREATE INDEX runs_crash_count ON runs (crash_count) WHERE crash_count > 0;
@@ -113,6 +117,10 @@ CREATE TABLE attributes (
     sum INTEGER NOT NULL,
     PRIMARY KEY (run, name, place)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX attributes_text ON attributes (name, text, run) WHERE text IS NOT NULL;
+CREATE INDEX attributes_number ON attributes (name, kind, number, run) WHERE number IS NOT NULL;
+CREATE INDEX attributes_real ON attributes (name, kind, real, run) WHERE real IS NOT NULL;
 
 -- Deleted runs whose turns and messages are yet to be removed.
 CREATE TABLE garbage (

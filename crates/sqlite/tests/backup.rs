@@ -84,7 +84,7 @@ fn whats_wrong(path: &str) -> Option<String> {
         Ok(store) => store,
         Err(error) => return Some(error.to_string()),
     };
-    match (store.count(&Filter::default()), store.problems()) {
+    match (store.count(&Filter::default(), u64::MAX), store.problems()) {
         (Ok(RUNS), Ok(problems)) if problems.is_empty() => None,
         (runs, problems) => Some(format!("{runs:?} runs, {problems:?}")),
     }

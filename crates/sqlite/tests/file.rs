@@ -44,10 +44,10 @@ fn a_file_is_served_by_one_process_and_read_by_others() {
     assert!(matches!(refusal(SqliteStore::open(&path)), StoreError::Busy(_)));
     let reading = SqliteStore::open_read_only(&path).unwrap();
     start(&serving, 1).unwrap();
-    assert_eq!(reading.count(&Filter::default()).unwrap(), 1);
+    assert_eq!(reading.count(&Filter::default(), u64::MAX).unwrap(), 1);
     assert!(matches!(start(&reading, 2), Err(StoreError::Unsupported(_))));
     drop(serving);
-    assert_eq!(SqliteStore::open(&path).unwrap().count(&Filter::default()).unwrap(), 1);
+    assert_eq!(SqliteStore::open(&path).unwrap().count(&Filter::default(), u64::MAX).unwrap(), 1);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn acknowledged_writes_are_there_when_the_file_is_opened_again() {
     (0..100).for_each(|number| drop(start(&store, number).unwrap()));
     drop(store);
     let store = SqliteStore::open(&path).unwrap();
-    assert_eq!(store.count(&Filter::default()).unwrap(), 100);
+    assert_eq!(store.count(&Filter::default(), u64::MAX).unwrap(), 100);
     let row = store.find("order-42", None).unwrap().unwrap();
     let mut turns = 0;
     store
@@ -104,7 +104,7 @@ fn writes_of_many_threads_are_all_answered_and_refused_alone() {
         .collect();
     let started: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
     assert_eq!(started, 8 * 25 + 25);
-    assert_eq!(store.count(&Filter::default()).unwrap(), 8 * 25 + 25);
+    assert_eq!(store.count(&Filter::default(), u64::MAX).unwrap(), 8 * 25 + 25);
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn file_with_two_names_is_not_served() {
     assert!(stopped.contains("has 2 names (hard links)"), "{stopped}");
     drop(store);
     fs::remove_file(&other).unwrap();
-    assert_eq!(SqliteStore::open(&path).unwrap().count(&Filter::default()).unwrap(), 1);
+    assert_eq!(SqliteStore::open(&path).unwrap().count(&Filter::default(), u64::MAX).unwrap(), 1);
 }
 
 /// `rm orders.db-lease`: a second process served the file beside the first.
@@ -260,7 +260,7 @@ fn a_process_whose_lease_is_removed_writes_nothing_more() {
     drop(first);
     let second = SqliteStore::open(&path).unwrap();
     start(&second, 2).unwrap();
-    assert_eq!(second.count(&Filter::default()).unwrap(), 2);
+    assert_eq!(second.count(&Filter::default(), u64::MAX).unwrap(), 2);
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn a_file_alone_can_be_looked_at_where_nothing_can_be_written() {
     let plain = rusqlite::Connection::open_with_flags(&alone, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     plain.query_row("SELECT count(*) FROM runs", [], |_| Ok(())).expect_err("SQLite alone cannot read it");
     let reading = SqliteStore::open_read_only(&alone).unwrap();
-    assert_eq!(reading.count(&Filter::default()).unwrap(), 1);
+    assert_eq!(reading.count(&Filter::default(), u64::MAX).unwrap(), 1);
     assert_eq!(reading.problems().unwrap(), Vec::<String>::new());
     fs::write(format!("{alone}-wal"), "something").unwrap();
     let refused = refusal(SqliteStore::open_read_only(&alone)).to_string();
@@ -303,7 +303,7 @@ fn a_file_that_is_no_longer_served_is_whole_by_itself() {
     let copy = folder.path().join("copy.db");
     fs::copy(&path, &copy).unwrap();
     let copy = SqliteStore::open_read_only(copy.to_str().unwrap()).unwrap();
-    assert_eq!(copy.count(&Filter::default()).unwrap(), 20);
+    assert_eq!(copy.count(&Filter::default(), u64::MAX).unwrap(), 20);
 }
 
 /// S4-44

@@ -87,7 +87,7 @@ fn file_that_another_descriptor_has_locked_is_read_but_not_served() {
     assert!(refused.starts_with(&holder), "{refused}");
     assert!(refused.contains("`Dacapo::connect`"), "{refused}");
     let reading = SqliteStore::open_read_only(&path).unwrap();
-    assert_eq!(reading.count(&Filter::default()).unwrap(), 0);
+    assert_eq!(reading.count(&Filter::default(), u64::MAX).unwrap(), 0);
     reading.back_up(&folder.path().join("copy.db")).unwrap();
     drop(reading);
     // A child process that another test is about to start shares the descriptor for a moment, and so the lock.
@@ -109,7 +109,7 @@ fn served_file_is_locked_until_its_store_is_closed_or_dropped() {
     assert!(is_locked());
     drop(store);
     assert!(!is_locked(), "dropped, as a process that dies does");
-    assert_eq!(reading.count(&Filter::default()).unwrap(), 0);
+    assert_eq!(reading.count(&Filter::default(), u64::MAX).unwrap(), 0);
 }
 
 /// POSIX drops SQLite's locks when any descriptor of the file is closed. The descriptor of the lock is shared, so that a store
@@ -119,7 +119,7 @@ fn dropping_a_store_keeps_the_locks_of_another_on_the_same_file() {
     let (_folder, path) = folder();
     let serving = SqliteStore::open(&path).unwrap();
     let reading = SqliteStore::open_read_only(&path).unwrap();
-    reading.count(&Filter::default()).unwrap();
+    reading.count(&Filter::default(), u64::MAX).unwrap();
     let (device, number) = (fs::metadata(&path).unwrap().dev(), fs::metadata(&path).unwrap().ino());
     let file = format!(" {:02x}:{:02x}:{number} ", rustix::fs::major(device), rustix::fs::minor(device));
     let has_locks = || {

@@ -66,7 +66,7 @@ fn write(store: &SqliteStore, write: Write) -> Result<(), StoreError> {
 }
 
 fn count(store: &SqliteStore) -> u64 {
-    store.count(&Filter::default()).unwrap()
+    store.count(&Filter::default(), u64::MAX).unwrap()
 }
 
 #[test]

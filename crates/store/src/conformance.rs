@@ -11,6 +11,7 @@ mod messages;
 pub mod nodes;
 mod reset;
 mod retention;
+mod search;
 mod starts;
 mod turns;
 
@@ -65,6 +66,7 @@ pub use reset::{
     children_of_a_run_that_is_reset_are_kept_or_released, the_same_request_resets_once,
     unseen_messages_move_to_the_run_of_a_reset,
 };
+pub use search::{searches_find_the_runs_that_meet_them_and_no_others, workflows_of_runs_are_listed_once};
 pub use starts::{
     a_request_that_comes_again_with_another_input_is_refused, a_run_may_start_with_its_first_turn,
     a_start_says_whom_it_replaced_and_who_was_told, a_used_workflow_id_may_be_refused,
@@ -118,6 +120,8 @@ macro_rules! conformance_tests {
             a_reset_that_is_refused_changes_nothing
             the_same_request_resets_once
             a_stuck_run_says_why
+            searches_find_the_runs_that_meet_them_and_no_others
+            workflows_of_runs_are_listed_once
             rows_left_of_a_closed_run_can_be_removed
             a_stuck_run_goes_on_with_its_next_turn
             crash_count_of_a_run_is_reset_by_its_next_turn

@@ -11,11 +11,13 @@ mod rows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use dacapo_client::Condition;
 use dacapo_core::{AttributeValue, Name};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
 pub use node::{MemoryCluster, MemoryNode};
 
+use crate::search::matches;
 use crate::{
     Doing, MessageNo, MessageRow, NodeNo, Nodes, NoteSlot, RunNo, RunRow, RunningNotes, Shard, Shards, StoreError,
     TaskNo, TaskRow, TimerRow, Upkeep, Write, Writes, apply,
@@ -54,6 +56,14 @@ struct Writer {
 }
 
 impl Tables {
+    /// Returns the runs that meet all conditions, in the order of their numbers.
+    fn matching(&self, conditions: &[Condition]) -> impl Iterator<Item = &RunRow> {
+        self.runs.values().filter(|row| {
+            let attributes = self.attributes_of(row.no);
+            conditions.iter().all(|condition| matches(condition, row, &attributes))
+        })
+    }
+
     fn attributes_of(&self, run: RunNo) -> Vec<(Name, AttributeValue)> {
         let attributes = self.attributes.iter().filter(|((of, _), _)| *of == run);
         attributes.map(|((_, name), value)| (name.clone(), value.clone())).collect()

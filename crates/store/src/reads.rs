@@ -6,8 +6,8 @@ use std::path::Path;
 use dacapo_core::{AttributeValue, Name, Timestamp};
 
 use crate::{
-    Belongings, Filter, MessageRow, Nodes, Records, RunNo, RunRow, RunningNotes, StoreError, StoredRun, TaskNo,
-    TaskRow, TimerRow, Writes,
+    Belongings, Filter, ListPlace, MessageRow, Nodes, Records, RunNo, RunRow, RunningNotes, StoreError, StoredRun,
+    TaskNo, TaskRow, TimerRow, Writes,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -34,8 +34,8 @@ pub trait ReadRuns {
     }
     /// Finds a run by its workflow id, and by its run id where one is given; otherwise the open run, or the last one.
     fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>>;
-    /// Lists runs that match, newest first, before this number: the number of the last row starts the next page.
-    fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>>;
+    /// Lists runs that match, in the order of the filter, after this place: that of the last row starts the next page.
+    fn list(&self, filter: &Filter, after: Option<ListPlace>, limit: usize) -> Result<Vec<RunRow>>;
     /// Lists runs that match, oldest first, after this number.
     fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>>;
     /// Lists the numbers of runs, newest first, before this one, without their rows, so that the caller can read each
@@ -51,8 +51,10 @@ pub trait ReadRuns {
     fn closed_before(&self, moment: Timestamp, limit: usize) -> Result<Vec<RunNo>>;
     /// Returns whether rows of deleted runs are left.
     fn has_remains(&self) -> Result<bool>;
-    /// Counts the runs that match.
-    fn count(&self, filter: &Filter) -> Result<u64>;
+    /// Counts the runs that match, and stops at this many.
+    fn count(&self, filter: &Filter, most: u64) -> Result<u64>;
+    /// Returns the workflows that runs are of, in their order.
+    fn workflows(&self) -> Result<Vec<Name>>;
     /// Lists the numbers and workflows of open runs, in the order of their numbers, after this one. Runs that other nodes
     /// own may be left out.
     fn open_runs(&self, after: Option<RunNo>, limit: usize) -> Result<Vec<(RunNo, Name)>> {

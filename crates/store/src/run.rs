@@ -1,6 +1,6 @@
 //! Runs as a store keeps them.
 
-use dacapo_client::{Filter, IdConflict, Status, Stuck};
+use dacapo_client::{IdConflict, Status, Stuck};
 use dacapo_core::{AttributeValue, IdReuse, Name, ParentClose, Seq, Timestamp};
 
 use crate::{Epoch, MessageRow, NodeNo, RunNo, TimerKind};
@@ -131,16 +131,6 @@ impl RunRow {
     #[must_use]
     pub fn imported(&self, no: RunNo) -> Self {
         Self { no, owner: None, epoch: Epoch::default(), parent: None, crash_count: 0, ..self.clone() }
-    }
-
-    /// Returns whether this filter selects the run.
-    pub fn is_selected_by(&self, filter: &Filter) -> bool {
-        filter.status.is_none_or(|status| self.status == status)
-            && filter.workflow.as_ref().is_none_or(|workflow| self.workflow == *workflow)
-            && filter.workflow_id.as_ref().is_none_or(|workflow_id| self.workflow_id == *workflow_id)
-            && (!filter.stuck || self.stuck.is_some())
-            && filter.started_from.is_none_or(|from| self.started >= from)
-            && filter.started_before.is_none_or(|before| self.started < before)
     }
 }
 

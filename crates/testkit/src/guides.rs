@@ -27,6 +27,9 @@ struct MoveToTemporal;
 #[doc = include_str!("../../../docs/recipes.md")]
 struct Recipes;
 
+#[doc = include_str!("../../../docs/search.md")]
+struct Search;
+
 #[doc = include_str!("../../../docs/troubleshoot.md")]
 struct Troubleshoot;
 

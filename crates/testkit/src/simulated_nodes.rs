@@ -157,7 +157,7 @@ impl SimulatedNodes {
     pub fn stuck(&self) -> u64 {
         let stuck = dacapo_store::Filter { stuck: true, ..Default::default() };
         let node = self.nodes.values().next().expect("a node runs");
-        node.store.count(&stuck).expect("the store is in memory")
+        node.store.count(&stuck, u64::MAX).expect("the store is in memory")
     }
 
     fn live(&self) -> impl Iterator<Item = &Node> {

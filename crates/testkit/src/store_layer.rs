@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use dacapo_core::{AttributeValue, Name, Timestamp};
 use dacapo_store::{
-    Belongings, Doing, Done, Filter, MessageRow, Nodes, NoteSlot, ReadMessages, ReadRuns, ReadTasks, ReadTimers,
-    ReadTurns, RunNo, RunRow, RunningNotes, Store, StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write, Writes,
+    Belongings, Doing, Done, Filter, ListPlace, MessageRow, Nodes, NoteSlot, ReadMessages, ReadRuns, ReadTasks,
+    ReadTimers, ReadTurns, RunNo, RunRow, RunningNotes, Store, StoreError, TaskNo, TaskRow, TimerRow, Upkeep, Write,
+    Writes,
 };
 use parking_lot::RwLock;
 
@@ -77,8 +78,8 @@ impl<F: StoreLayer> ReadRuns for LayeredStore<F> {
         self.store()?.find(workflow_id, run_id)
     }
 
-    fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, StoreError> {
-        self.store()?.list(filter, before, limit)
+    fn list(&self, filter: &Filter, after: Option<ListPlace>, limit: usize) -> Result<Vec<RunRow>, StoreError> {
+        self.store()?.list(filter, after, limit)
     }
 
     fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>, StoreError> {
@@ -109,8 +110,12 @@ impl<F: StoreLayer> ReadRuns for LayeredStore<F> {
         self.store()?.has_remains()
     }
 
-    fn count(&self, filter: &Filter) -> Result<u64, StoreError> {
-        self.store()?.count(filter)
+    fn count(&self, filter: &Filter, most: u64) -> Result<u64, StoreError> {
+        self.store()?.count(filter, most)
+    }
+
+    fn workflows(&self) -> Result<Vec<Name>, StoreError> {
+        self.store()?.workflows()
     }
 
     fn open_runs(&self, after: Option<RunNo>, limit: usize) -> Result<Vec<(RunNo, Name)>, StoreError> {

@@ -1,9 +1,9 @@
 //! Which runs to list.
 
-use dacapo_client::Status;
+use dacapo_client::{Error, SearchError, Status};
 use dacapo_core::Timestamp;
 
-use crate::client::IntoName;
+use crate::client::{IntoName, Result};
 
 /// A filter of runs: everything that is set must hold.
 ///
@@ -66,5 +66,25 @@ impl Filter {
     pub fn started_before(mut self, before: Timestamp) -> Self {
         self.0.started_before = Some(before);
         self
+    }
+
+    /// Matches only runs that this search finds: a condition and an order in a subset of Temporal's list filter, which
+    /// `docs/search.md` describes.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// let mine = Filter::open().search("customer = 'ada' AND total > 100 ORDER BY StartTime")?;
+    /// for run in app.runs().list(&mine, 20).await?.runs {
+    ///     println!("{} since {}", run.workflow_id, run.started);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The text is no search; the error points at the column.
+    pub fn search(mut self, text: &str) -> Result<Self> {
+        self.0.search = Some(text.parse().map_err(|error: SearchError| Error::InvalidArgument(error.to_string()))?);
+        Ok(self)
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use dacapo_client::{Cursor, Description, Feature, Page, Problem, RunRef, StuckRuns};
+use dacapo_client::{Count, Cursor, Description, Feature, GroupBy, Page, Problem, RunRef, StuckRuns};
 use dacapo_core::Transcript;
 use dacapo_engine::blocking;
 
@@ -29,7 +29,7 @@ impl Runs {
         Self { link }
     }
 
-    /// Lists the first page of the runs that match, newest first.
+    /// Lists the first page of the runs that match, newest first unless the filter's search has another order.
     ///
     /// ```
     /// # use dacapo::prelude::*;
@@ -55,9 +55,24 @@ impl Runs {
         Ok(self.link.client().list(filter.0.clone(), Some(after), limit).await?)
     }
 
-    /// Counts the runs that match. See [`Runs`] for an example.
+    /// Counts the runs that match: all of them, however long that takes. See [`Runs`] for an example.
     pub async fn count(&self, filter: &Filter) -> Result<u64> {
         Ok(self.link.client().count(filter.0.clone()).await?)
+    }
+
+    /// Counts the runs that match, together or in groups, and stops at 10,000 in each group. Groups without runs are left out.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # use dacapo::GroupBy;
+    /// # async fn example(app: App) -> dacapo::Result<()> {
+    /// for count in app.runs().counts(&Filter::all().workflow("checkout"), Some(GroupBy::Status)).await? {
+    ///     println!("{}: {count}", count.group.as_deref().unwrap_or_default()); // completed: 10,000+
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn counts(&self, filter: &Filter, by: Option<GroupBy>) -> Result<Vec<Count>> {
+        Ok(self.link.client().counts(filter.0.clone(), by).await?)
     }
 
     /// Describes the open run of this workflow id, or the last.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use dacapo_client::{
-    Capabilities, Client, ClientCall as Call, ClientFuture, ClientReply as Reply, CompleteActivity, Cursor,
-    Description, Error, Filter, HistoryPage, Node, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory,
+    Capabilities, Client, ClientCall as Call, ClientFuture, ClientReply as Reply, CompleteActivity, Count, Cursor,
+    Description, Error, Filter, GroupBy, HistoryPage, Node, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory,
     ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
 };
 use dacapo_core::{Failure, Inspection, Payload};
@@ -127,6 +127,10 @@ impl Client for InterceptedClient {
 
     fn count(&self, filter: Filter) -> ClientFuture<u64> {
         self.call(Call::Count(filter), value_of!(Count))
+    }
+
+    fn counts(&self, filter: Filter, by: Option<GroupBy>) -> ClientFuture<Vec<Count>> {
+        self.call(Call::Counts(filter, by), value_of!(Counts))
     }
 
     fn history(&self, run: RunRef, after: Option<Cursor>, limit: usize) -> ClientFuture<HistoryPage> {

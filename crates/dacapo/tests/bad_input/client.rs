@@ -231,6 +231,7 @@ fn talking() -> Vec<Row> {
 fn looking() -> Vec<Row> {
     vec![
         row!("Runs::list", "an endless page", "never ends", s => s.app.runs().list(&Filter::all(), 0).await),
+        row!("Filter::search", "a word without quotes", "at column 5", _s => async { Filter::all().search("a = ada") }.await),
         row!("Runs::list_from", "an endless page", "never ends", s =>
             s.app.runs().list_from(&Filter::all(), dacapo::Cursor("1".into()), 0).await),
         row!("Runs::list_from", "a cursor of another backend", "invalid cursor", s =>
@@ -292,6 +293,7 @@ const NOTHING_BAD: &[(&str, &str)] = &[
     ("Filter::started_before", "any moment will do"),
     ("Runs::stuck_causes", "takes nothing"),
     ("Runs::count", "no match is counted as 0"),
+    ("Runs::counts", "no match is no group"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -83,7 +83,7 @@ async fn file_whose_tables_are_not_those_of_its_number_is_refused_and_one_with_a
     let url = format!("sqlite:{path}");
     for refused in [serve(&path).await.err().unwrap(), Dacapo::connect(&url).await.err().unwrap()] {
         let refused = refused.to_string();
-        assert!(refused.contains("its tables are not those of schema version 1"), "{refused}");
+        assert!(refused.contains("its tables are not those of schema version 2"), "{refused}");
         assert!(refused.contains("move it away, and start with a new file"), "{refused}");
     }
 }

@@ -7,7 +7,7 @@ use dacapo_client::{
     Cursor, Error, EventKind, Filter, HistoryEvent, HistoryPage, Page, RawHistory, RunRef, RunResult, StartRun,
     Started, Status, StuckRuns, UpdateState, UpdateWait,
 };
-use dacapo_store::{RunNo, RunRow};
+use dacapo_store::{ListPlace, RunNo, RunRow};
 
 use crate::StuckGroup;
 use crate::api::start::NewStart;
@@ -121,12 +121,13 @@ impl Reader {
         if limit == 0 {
             return Err(Error::InvalidArgument("a page of 0 runs never ends: ask for 1 or more".to_owned()));
         }
-        let before = match after {
-            Some(cursor) => Some(RunNo(cursor.0.parse().map_err(|_| unreadable(cursor))?)),
+        let after = match after {
+            Some(cursor) => Some(cursor.0.parse::<ListPlace>().map_err(|()| unreadable(cursor))?),
             None => None,
         };
-        let runs = self.list(&filter, before, limit)?;
-        let next = runs.last().filter(|_| runs.len() == limit).map(|last| Cursor(last.run.0.to_string()));
+        let runs = self.list(&filter, after, limit)?;
+        let place = |last: &RunDescription| ListPlace::of(&filter, last.run, last.started, last.closed);
+        let next = runs.last().filter(|_| runs.len() == limit).map(|last| Cursor(place(last).to_string()));
         Ok(Page::new(runs.into_iter().map(Into::into).collect(), next))
     }
 

@@ -6,9 +6,9 @@ mod routing;
 mod store_client;
 
 use dacapo_client::{
-    Capabilities, Client, ClientCall, ClientFuture, CompleteActivity, Cursor, Description, Error, Feature, Filter,
-    HistoryPage, Node, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef,
-    RunResult, SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
+    Capabilities, Client, ClientCall, ClientFuture, CompleteActivity, Count, Cursor, Description, Error, Feature,
+    Filter, GroupBy, HistoryPage, Node, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise,
+    Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
 };
 use dacapo_core::{Failure, Inspection, Payload, Signal, Update};
 
@@ -141,6 +141,10 @@ impl Client for Engine {
 
     fn count(&self, filter: Filter) -> ClientFuture<u64> {
         read(self, move |reader| reader.count(&filter))
+    }
+
+    fn counts(&self, filter: Filter, by: Option<GroupBy>) -> ClientFuture<Vec<Count>> {
+        read(self, move |reader| reader.counts(&filter, by))
     }
 
     fn history(&self, run: RunRef, after: Option<Cursor>, limit: usize) -> ClientFuture<HistoryPage> {

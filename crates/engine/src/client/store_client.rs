@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use dacapo_client::{
-    Capabilities, Client, ClientFuture, CompleteActivity, Cursor, Description, Error, Feature, Filter, HistoryPage,
-    Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal,
-    SendUpdate, StartRun, Started, StuckRuns, UpdateState,
+    Capabilities, Client, ClientFuture, CompleteActivity, Count, Cursor, Description, Error, Feature, Filter, GroupBy,
+    HistoryPage, Page, PollUpdate, Problem, Progress, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult,
+    SendSignal, SendUpdate, StartRun, Started, StuckRuns, UpdateState,
 };
 use dacapo_core::{Failure, Payload};
 use dacapo_store::RunRow;
@@ -125,6 +125,10 @@ impl Client for StoreClient {
 
     fn count(&self, filter: Filter) -> ClientFuture<u64> {
         self.read(move |reader| reader.count(&filter))
+    }
+
+    fn counts(&self, filter: Filter, by: Option<GroupBy>) -> ClientFuture<Vec<Count>> {
+        self.read(move |reader| reader.counts(&filter, by))
     }
 
     fn history(&self, run: RunRef, after: Option<Cursor>, limit: usize) -> ClientFuture<HistoryPage> {

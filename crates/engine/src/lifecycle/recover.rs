@@ -77,7 +77,7 @@ fn poke_stuck(shared: &Arc<Shared>) -> Result<(), StoreError> {
         let rows = shared.store().list(&stuck, before, PAGE)?;
         rows.iter().for_each(|row| take_over::poke_stuck(shared, row));
         match rows.last() {
-            Some(last) if rows.len() == PAGE => before = Some(last.no),
+            Some(last) if rows.len() == PAGE => before = Some(last.no.into()),
             _ => return Ok(()),
         }
     }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use dacapo_client::{ActivityState, Error, PendingActivity};
+use dacapo_client::{ActivityState, Count, Error, GroupBy, MAX_COUNT, PendingActivity};
 use dacapo_core::{AttributeValue, Failure, Name, Payload, Pins, Seq, Timestamp, Transcript, TurnRecord, from_stored};
-use dacapo_store::{Filter, RunNo, RunRow, Status, Store, StoreError, Stuck, TaskRow};
+use dacapo_store::{Filter, ListPlace, RunNo, RunRow, Status, Store, StoreError, Stuck, TaskRow};
 
 use crate::crash_guard::limits::CrashLimits;
 use crate::engine::Engine;
@@ -94,10 +94,10 @@ impl Reader {
         Ok(description)
     }
 
-    /// Lists runs that match, newest first, before this number: the number of the last is where the next page begins.
-    pub fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunDescription>, Error> {
+    /// Lists runs that match, in the order of the filter, after this place: that of the last is where the next page begins.
+    pub fn list(&self, filter: &Filter, after: Option<ListPlace>, limit: usize) -> Result<Vec<RunDescription>, Error> {
         check_filter(filter)?;
-        self.store().list(filter, before, limit)?.into_iter().map(describe).collect()
+        self.store().list(filter, after, limit)?.into_iter().map(describe).collect()
     }
 
     /// Groups stuck runs by the problem for which they are stuck, those of most runs first.
@@ -106,7 +106,7 @@ impl Reader {
         let (mut before, mut groups) = (None, BTreeMap::<_, StuckGroup>::new());
         loop {
             let runs = self.list(&stuck, before, PAGE)?;
-            before = runs.last().filter(|_| runs.len() == PAGE).map(|last| last.run);
+            before = runs.last().filter(|_| runs.len() == PAGE).map(|last| last.run.into());
             for example in runs {
                 let problem = example.stuck.as_ref().map(|stuck| (stuck.cause, stuck.subject.clone()));
                 groups.entry(problem).or_insert(StuckGroup { runs: 0, example }).runs += 1;
@@ -122,7 +122,36 @@ impl Reader {
     /// Counts the runs that match.
     pub fn count(&self, filter: &Filter) -> Result<u64, Error> {
         check_filter(filter)?;
-        Ok(self.store().count(filter)?)
+        Ok(self.store().count(filter, u64::MAX)?)
+    }
+
+    /// Counts the runs that match, in groups, each up to a limit.
+    pub fn counts(&self, filter: &Filter, by: Option<GroupBy>) -> Result<Vec<Count>, Error> {
+        check_filter(filter)?;
+        let count =
+            |group: Option<String>, filter: &Filter| Ok(Count::new(group, self.store().count(filter, MAX_COUNT + 1)?));
+        let groups: Vec<(String, Filter)> = match by {
+            None => return Ok(vec![count(None, filter)?]),
+            Some(GroupBy::Status) => {
+                let all = Status::ALL.into_iter().filter(|status| filter.status.is_none_or(|only| only == *status));
+                all.map(|status| (status.to_string(), Filter { status: Some(status), ..filter.clone() })).collect()
+            }
+            Some(GroupBy::Workflow) => {
+                let all = match &filter.workflow {
+                    Some(only) => vec![only.clone()],
+                    None => self.store().workflows()?,
+                };
+                let of = |workflow| Filter { workflow: Some(workflow), ..filter.clone() };
+                all.into_iter().map(|workflow| (workflow.to_string(), of(workflow))).collect()
+            }
+            Some(_) => {
+                let problem =
+                    "runs cannot be counted by what this build does not know: group them by status or workflow";
+                return Err(Error::InvalidArgument(problem.to_owned()));
+            }
+        };
+        let counts = groups.into_iter().map(|(group, filter)| count(Some(group), &filter));
+        Ok(counts.collect::<Result<Vec<_>, Error>>()?.into_iter().filter(|count| count.runs > 0).collect())
     }
 
     /// Reads the history of a run: all its turns.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use dacapo_client::{Error, Unplayable};
 use dacapo_core::{Timestamp, Watch};
-use dacapo_store::{Doing, Filter, RunNo, RunRow, Status, StoreError};
+use dacapo_store::{Doing, Filter, ListPlace, RunNo, RunRow, Status, StoreError};
 use dacapo_worker::{Deadlock, DeadlockWatch, GiveUp, RunToPlay, StuckPlay, TurnHost, WatchedTurn, Worker};
 
 use crate::crash_guard::count::quarantine_reason;
@@ -44,7 +44,7 @@ impl Reader {
         let open = Filter { status: Some(Status::Open), ..Filter::default() };
         let (mut before, mut played, mut found) = (None, 0, Vec::new());
         loop {
-            let rows = self.store().list(&open, before, PAGE)?;
+            let rows = self.store().list(&open, before.map(ListPlace::from), PAGE)?;
             let (last, is_full) = (rows.last().map(|row| row.no), rows.len() == PAGE);
             for row in rows.into_iter().filter(|row| options.queues.contains_key(&row.queue)) {
                 let (workflow_id, run_id) = (row.workflow_id.clone(), row.run_id.clone());

@@ -153,7 +153,7 @@ fn pick_of_a_random_policy_holds_in_every_later_process() {
         for moment in 0.. {
             let sim = Simulation::new(picking(seed)).dying(moment);
             ask(&sim, "picks");
-            let (died, turns) = (sim.died(), sim.store().count(&Filter::default()).unwrap());
+            let (died, turns) = (sim.died(), sim.store().count(&Filter::default(), u64::MAX).unwrap());
             let before = if turns == 0 { String::new() } else { sim.history("a") };
             let sim = sim.restart();
             ask(&sim, "picks");

@@ -62,8 +62,8 @@ fn runs_are_listed_newest_first_in_pages_and_counted_by_the_same_filters() {
     }
     assert_eq!(failed(&sim, "b").0, Status::Failed);
     let reader = sim.engine().reader();
-    let ids = |filter: &Filter, before, limit| {
-        let page = reader.list(filter, before, limit).unwrap();
+    let ids = |filter: &Filter, before: Option<dacapo_store::RunNo>, limit| {
+        let page = reader.list(filter, before.map(Into::into), limit).unwrap();
         (page.iter().map(|run| run.workflow_id.to_string()).collect::<Vec<_>>(), page.last().map(|run| run.run))
     };
     let all = Filter::default();

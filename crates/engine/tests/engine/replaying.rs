@@ -135,7 +135,7 @@ fn a_run_that_is_played_again_and_again_touches_neither_the_world_nor_the_store(
         let stored = || {
             let rows = ["a", "other", "child"].map(|id| rows(sim, id));
             let histories = ["a", "other", "child"].map(|id| sim.history(id));
-            (rows, histories, sim.store().count(&Filter::default()), sim.moments())
+            (rows, histories, sim.store().count(&Filter::default(), u64::MAX), sim.moments())
         };
         let (before, notes) = (stored(), world.notes());
         assert_eq!(before.0[0], (1, 1, 0), "a task for others, and a timer");

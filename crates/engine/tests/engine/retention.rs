@@ -41,7 +41,7 @@ fn over_both(story: impl Fn(Arc<dyn Store>)) {
 }
 
 fn all(sim: &Simulation) -> u64 {
-    sim.store().count(&Filter::default()).unwrap()
+    sim.store().count(&Filter::default(), u64::MAX).unwrap()
 }
 
 fn is_there(sim: &Simulation, id: &'static str) -> bool {

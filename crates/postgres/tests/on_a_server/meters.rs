@@ -57,7 +57,7 @@ fn lost_connections_receipts_dead_nodes_and_the_lease_that_is_left_are_counted()
     assert_eq!(counts(), [0; 4]);
     proxy.lose_commits(true);
     let answer = submit_on_a_thread(&a.store, Write::Start(Box::new(new(1))));
-    until("the run is committed", || b.store.count(&Filter::default()).unwrap() == 1);
+    until("the run is committed", || b.store.count(&Filter::default(), u64::MAX).unwrap() == 1);
     proxy.lose_commits(false);
     proxy.cut();
     answer.recv().expect("every write is answered").expect("the run is started");

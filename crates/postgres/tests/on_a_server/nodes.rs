@@ -220,7 +220,7 @@ fn writes_over_a_connection_that_is_cut_again_and_again_are_committed_once() {
         runs.push(run);
     }
     cutting.stop();
-    assert_eq!(a.store.count(&Filter::default()).unwrap(), runs.len() as u64);
+    assert_eq!(a.store.count(&Filter::default(), u64::MAX).unwrap(), runs.len() as u64);
     for run in runs {
         assert_eq!(turns(&a.store, run), 3);
     }
@@ -273,7 +273,7 @@ fn a_write_whose_answer_is_lost_is_committed_once_though_the_node_is_taken_for_d
     let reader = PostgresStore::open_read_only(schema.url()).unwrap();
     proxy.lose_commits(true);
     let answer = submit_on_a_thread(&a.store, Write::Start(Box::new(new(1))));
-    until("the start is committed", || reader.count(&Filter::default()).unwrap() == 1);
+    until("the start is committed", || reader.count(&Filter::default(), u64::MAX).unwrap() == 1);
     proxy.lose_commits(false);
     schema.execute("UPDATE nodes SET alive = false; UPDATE shards SET owner = NULL");
     proxy.cut();
@@ -281,7 +281,7 @@ fn a_write_whose_answer_is_lost_is_committed_once_though_the_node_is_taken_for_d
         Ok(Written::Started { run, .. }) => assert!(run.fresh, "it has started the run itself"),
         other => panic!("a start was answered with {other:?}"),
     }
-    assert_eq!(reader.count(&Filter::default()).unwrap(), 1);
+    assert_eq!(reader.count(&Filter::default(), u64::MAX).unwrap(), 1);
 }
 
 /// Submits a write on a thread of its own, because the one that submits may be the one that commits.
@@ -417,7 +417,7 @@ fn statements_that_an_operator_cancels_are_made_again() {
         let answer = answer.recv_timeout(Duration::from_secs(60)).expect("the write is answered");
         assert!(answer.is_ok(), "{answer:?}");
     }
-    assert_eq!(a.store.count(&Filter::default()).unwrap(), 5);
+    assert_eq!(a.store.count(&Filter::default(), u64::MAX).unwrap(), 5);
 }
 
 #[test]

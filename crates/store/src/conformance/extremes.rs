@@ -54,7 +54,7 @@ pub fn ids_and_text_of_any_script_are_kept(store: &dyn Store) {
     assert!(!start(store, NewRun { run_id: "other".into(), ..new.clone() }).unwrap().fresh, "the request is known");
     assert_eq!(store.attributes(run).unwrap(), new.attributes);
     let filter = Filter { workflow: Some(new.workflow.clone()), ..Filter::default() };
-    assert_eq!(store.count(&filter).unwrap(), 1);
+    assert_eq!(store.count(&filter, u64::MAX).unwrap(), 1);
     sent(store, run, TEXT, vec![1]);
     assert!(store.message(run, TEXT).unwrap().is_some());
     assert_eq!(store.find(&format!("id {}", TEXT.to_lowercase()), None).unwrap(), None, "letters are compared exactly");
@@ -156,7 +156,7 @@ pub fn pages_end_where_the_next_begins(store: &dyn Store) {
     }
     let all = Filter::default();
     let no = |rows: Vec<RunRow>| rows.iter().map(|row| row.no).collect::<Vec<_>>();
-    let newest = |before, limit| no(store.list(&all, before, limit).unwrap());
+    let newest = |before: Option<RunNo>, limit| no(store.list(&all, before.map(Into::into), limit).unwrap());
     let oldest = |after, limit| no(store.oldest(&all, after, limit).unwrap());
     let queue = [Name::from("main")];
     let page = |above, limit| store.tasks(&queue, above, limit).unwrap().iter().map(|task| task.no).collect::<Vec<_>>();

@@ -173,7 +173,7 @@ pub fn the_same_request_resets_once(store: &dyn Store) {
     let second = request("run-3", "order-1").unwrap();
     assert_eq!(second, TurnWritten { run: first.run, ..TurnWritten::default() });
     assert_eq!(refused(request("run-4", "order-2")), Refused::OtherRequest("req-1".into()));
-    assert_eq!((status(store, first.run), store.count(&Filter::default()).unwrap()), (Status::Open, 3));
+    assert_eq!((status(store, first.run), store.count(&Filter::default(), u64::MAX).unwrap()), (Status::Open, 3));
 }
 
 pub fn a_run_that_moved_on_is_not_reset_as_planned(store: &dyn Store) {

@@ -140,7 +140,7 @@ pub fn a_stuck_run_says_why(store: &dyn Store) {
     assert_eq!(store.list(&filter, None, 10).unwrap()[0].stuck, Some(stuck));
     assert_eq!(refused(set_stuck(None, Epoch(7))), Refused::Fenced { turns: 0, epoch: FIRST });
     set_stuck(None, FIRST).unwrap();
-    assert_eq!(store.count(&filter).unwrap(), 0);
+    assert_eq!(store.count(&filter, u64::MAX).unwrap(), 0);
 }
 
 pub fn a_stuck_run_goes_on_with_its_next_turn(store: &dyn Store) {
@@ -158,5 +158,5 @@ pub fn a_stuck_run_goes_on_with_its_next_turn(store: &dyn Store) {
     assert_eq!(store.run(run).unwrap().unwrap().stuck, Some(stuck));
     commit(store, turn(run, 0)).unwrap();
     assert_eq!(store.run(run).unwrap().unwrap().stuck, None);
-    assert_eq!(store.count(&Filter { stuck: true, ..Filter::default() }).unwrap(), 0);
+    assert_eq!(store.count(&Filter { stuck: true, ..Filter::default() }, u64::MAX).unwrap(), 0);
 }

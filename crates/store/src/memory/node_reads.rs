@@ -7,8 +7,8 @@ use dacapo_core::{AttributeValue, Name, Timestamp};
 
 use super::node::MemoryNode;
 use crate::{
-    Belongings, Doing, Filter, MessageRow, NoteSlot, ReadAlong, ReadMessages, ReadRuns, ReadTasks, ReadTimers,
-    ReadTurns, RunNo, RunRow, RunningNotes, StoreError, StoredRun, TaskNo, TaskRow, TimerRow, Upkeep,
+    Belongings, Doing, Filter, ListPlace, MessageRow, NoteSlot, ReadAlong, ReadMessages, ReadRuns, ReadTasks,
+    ReadTimers, ReadTurns, RunNo, RunRow, RunningNotes, StoreError, StoredRun, TaskNo, TaskRow, TimerRow, Upkeep,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -42,8 +42,8 @@ impl ReadRuns for MemoryNode {
         self.cluster.store.find(workflow_id, run_id)
     }
 
-    fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
-        self.cluster.store.list(filter, before, limit)
+    fn list(&self, filter: &Filter, after: Option<ListPlace>, limit: usize) -> Result<Vec<RunRow>> {
+        self.cluster.store.list(filter, after, limit)
     }
 
     fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
@@ -78,8 +78,12 @@ impl ReadRuns for MemoryNode {
         Ok(garbage.into_iter().any(|run| !self.others_own(run)))
     }
 
-    fn count(&self, filter: &Filter) -> Result<u64> {
-        self.cluster.store.count(filter)
+    fn count(&self, filter: &Filter, most: u64) -> Result<u64> {
+        self.cluster.store.count(filter, most)
+    }
+
+    fn workflows(&self) -> Result<Vec<Name>> {
+        self.cluster.store.workflows()
     }
 }
 

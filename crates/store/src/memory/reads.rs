@@ -1,14 +1,17 @@
 //! Reading the store in memory.
 
+use std::cmp::Ordering::{Greater, Less};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use dacapo_client::Order;
 use dacapo_core::{AttributeValue, Name, Timestamp};
 
 use super::MemoryStore;
 use crate::rows::Rows;
 use crate::{
-    Belongings, Filter, MessageRow, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, RunNo, RunRow,
-    StoreError, TaskNo, TaskRow, TimerRow, is_request,
+    Belongings, Filter, ListPlace, MessageRow, ReadMessages, ReadRuns, ReadTasks, ReadTimers, ReadTurns, RunNo, RunRow,
+    StoreError, TaskNo, TaskRow, TimerRow, is_request, search,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -25,16 +28,34 @@ impl ReadRuns for MemoryStore {
         Ok(runs.max_by_key(|row| (row.status.is_open(), row.no)).cloned())
     }
 
-    fn list(&self, filter: &Filter, before: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
+    fn list(&self, filter: &Filter, after: Option<ListPlace>, limit: usize) -> Result<Vec<RunRow>> {
         let tables = self.tables();
-        let rows = tables.runs.values().rev().filter(|row| before.is_none_or(|before| row.no < before));
-        Ok(rows.filter(|row| row.is_selected_by(filter)).take(limit).cloned().collect())
+        let conditions = search::conditions(filter);
+        let order = search::order(filter, &conditions);
+        let key = |row: &RunRow| match order {
+            Order::Newest => Some((Timestamp::default(), row.no)),
+            Order::StartTime { .. } => Some((row.started, row.no)),
+            Order::CloseTime { .. } => Some((row.closed?, row.no)),
+        };
+        let ascending =
+            matches!(order, Order::StartTime { descending: false } | Order::CloseTime { descending: false });
+        let is_after = |key: (Timestamp, RunNo)| {
+            after.is_none_or(|after| key.cmp(&(after.time, after.no)) == if ascending { Greater } else { Less })
+        };
+        let rows = tables.matching(&conditions).filter_map(|row| Some((key(row)?, row)));
+        let mut rows: Vec<_> = rows.filter(|(key, _)| is_after(*key)).collect();
+        rows.sort_by_key(|(key, _)| *key);
+        if !ascending {
+            rows.reverse();
+        }
+        Ok(rows.into_iter().take(limit).map(|(_, row)| row.clone()).collect())
     }
 
     fn oldest(&self, filter: &Filter, after: Option<RunNo>, limit: usize) -> Result<Vec<RunRow>> {
         let tables = self.tables();
-        let rows = tables.runs.values().filter(|row| after.is_none_or(|after| row.no > after));
-        Ok(rows.filter(|row| row.is_selected_by(filter)).take(limit).cloned().collect())
+        let conditions = search::conditions(filter);
+        let rows = tables.matching(&conditions).filter(|row| after.is_none_or(|after| row.no > after));
+        Ok(rows.take(limit).cloned().collect())
     }
 
     fn numbers(&self, before: Option<RunNo>, limit: usize) -> Result<Vec<RunNo>> {
@@ -77,8 +98,13 @@ impl ReadRuns for MemoryStore {
         Ok(!self.tables().garbage.is_empty())
     }
 
-    fn count(&self, filter: &Filter) -> Result<u64> {
-        Ok(self.tables().runs.values().filter(|row| row.is_selected_by(filter)).count() as u64)
+    fn count(&self, filter: &Filter, most: u64) -> Result<u64> {
+        Ok(self.list(filter, None, usize::try_from(most).unwrap_or(usize::MAX))?.len() as u64)
+    }
+
+    fn workflows(&self) -> Result<Vec<Name>> {
+        let workflows: BTreeSet<Name> = self.tables().runs.values().map(|row| row.workflow.clone()).collect();
+        Ok(workflows.into_iter().collect())
     }
 }
 

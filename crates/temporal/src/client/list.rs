@@ -2,12 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use dacapo_client::{Cursor, Error, Filter, Page, Result, Status};
+use dacapo_client::{Count, Cursor, Error, Filter, GroupBy, Order, Page, Result, Search, Status};
 use dacapo_core::Timestamp;
 
 use super::describe::description_of;
 use super::refusals::refused;
 use super::rpc::{Rpc, send};
+use super::search::{self, quoted};
 use crate::convert::status_to_word;
 use crate::proto::service::{CountWorkflowExecutionsRequest, ListWorkflowExecutionsRequest};
 
@@ -49,6 +50,28 @@ pub(super) async fn count(rpc: &Rpc, filter: &Filter, lacks: Error) -> Result<u6
     Ok(u64::try_from(answer.count).unwrap_or_default())
 }
 
+/// The server counts without a limit, and groups by the status alone.
+pub(super) async fn counts(rpc: &Rpc, filter: &Filter, by: Option<GroupBy>, lacks: Error) -> Result<Vec<Count>> {
+    let Some(by) = by else { return Ok(vec![Count::new(None, count(rpc, filter, lacks).await?)]) };
+    if by != GroupBy::Status {
+        return Err(Error::InvalidArgument(
+            "a Temporal server counts runs by their status alone: filter by one workflow and count its runs".to_owned(),
+        ));
+    }
+    let query = format!("{} GROUP BY ExecutionStatus", condition(filter, lacks)?);
+    let request = CountWorkflowExecutionsRequest { namespace: rpc.namespace(), query };
+    let answer =
+        send!(rpc, count_workflow_executions, request).await.map_err(|status| refused(&status, rpc.cluster()))?;
+    let counts = answer.groups.into_iter().map(|group| {
+        let word: Option<String> = group.group_values.first().and_then(|word| serde_json::from_slice(&word.data).ok());
+        let word = word.unwrap_or_default();
+        let status = Status::ALL.into_iter().find(|status| status_to_word(*status) == word);
+        let group_of = status.map_or(word, |status| status.to_string());
+        Count::new(Some(group_of), u64::try_from(group.count).unwrap_or_default())
+    });
+    Ok(counts.collect())
+}
+
 fn cursor_of(token: &[u8]) -> Cursor {
     Cursor(URL_SAFE_NO_PAD.encode(token))
 }
@@ -59,8 +82,19 @@ fn token_of(Cursor(text): Cursor) -> Result<Vec<u8>> {
     })
 }
 
-/// The filter in the server's language.
+/// The filter in the server's language, with its order.
 fn query(filter: &Filter, lacks: Error) -> Result<String> {
+    let order = match filter.search.as_ref().map_or(Order::Newest, Search::order) {
+        Order::Newest => return condition(filter, lacks),
+        Order::StartTime { descending } => ("StartTime", descending),
+        Order::CloseTime { descending } => ("CloseTime", descending),
+    };
+    let direction = if order.1 { "DESC" } else { "ASC" };
+    Ok(format!("{} ORDER BY {} {direction}", condition(filter, lacks)?, order.0))
+}
+
+/// The filter in the server's language, without an order.
+fn condition(filter: &Filter, lacks: Error) -> Result<String> {
     let mut terms = Vec::new();
     if filter.stuck {
         return Err(lacks);
@@ -79,15 +113,13 @@ fn query(filter: &Filter, lacks: Error) -> Result<String> {
     if let Some(workflow_id) = &filter.workflow_id {
         terms.push(format!("WorkflowId = {}", quoted(workflow_id)));
     }
+    if let Some(search) = filter.search.as_ref().and_then(Search::condition) {
+        terms.push(search::written(search).ok_or(lacks)?);
+    }
     let time = |at: Timestamp| quoted(&at.to_string());
     terms.extend(filter.started_from.map(|from| format!("StartTime >= {}", time(from))));
     terms.extend(filter.started_before.map(|before| format!("StartTime < {}", time(before))));
     Ok(terms.join(" AND "))
-}
-
-/// A text as a value of the language, whatever is in it.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
 #[cfg(test)]

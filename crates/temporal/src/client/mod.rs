@@ -18,15 +18,16 @@ mod refusals;
 mod reset;
 mod result;
 mod rpc;
+mod search;
 mod send;
 mod start;
 mod stuck;
 mod update;
 
 use dacapo_client::{
-    Capabilities, Client, ClientFuture, CompleteActivity, Cursor, Description, Feature, Filter, HistoryPage, Page,
-    PollUpdate, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal, SendUpdate, StartRun,
-    Started, UpdateState,
+    Capabilities, Client, ClientFuture, CompleteActivity, Count, Cursor, Description, Feature, Filter, GroupBy,
+    HistoryPage, Page, PollUpdate, QueryRun, RawHistory, ResolvePromise, Result, RunRef, RunResult, SendSignal,
+    SendUpdate, StartRun, Started, UpdateState,
 };
 use dacapo_core::{Failure, Inspection, Name, Payload};
 
@@ -141,6 +142,11 @@ impl Client for ClusterClient {
     fn count(&self, filter: Filter) -> ClientFuture<u64> {
         let lacks = self.capabilities.lacks(Feature::StuckRuns);
         self.call(move |rpc| async move { list::count(&rpc, &filter, lacks).await })
+    }
+
+    fn counts(&self, filter: Filter, by: Option<GroupBy>) -> ClientFuture<Vec<Count>> {
+        let lacks = self.capabilities.lacks(Feature::StuckRuns);
+        self.call(move |rpc| async move { list::counts(&rpc, &filter, by, lacks).await })
     }
 
     fn history(&self, run: RunRef, after: Option<Cursor>, limit: usize) -> ClientFuture<HistoryPage> {
