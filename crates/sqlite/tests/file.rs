@@ -139,7 +139,7 @@ fn a_file_of_another_program_or_of_a_later_version_is_refused() {
     let change = |sql: &str| rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
     change("PRAGMA user_version = 99");
     for opens in [SqliteStore::open, SqliteStore::open_read_only] {
-        assert_eq!(refusal(opens(&path)), StoreError::Newer { found: 99, known: 1 });
+        assert_eq!(refusal(opens(&path)), StoreError::Newer { found: 99, known: 2 });
     }
     change("PRAGMA user_version = 1; PRAGMA application_id = 7");
     for opens in [SqliteStore::open, SqliteStore::open_read_only] {
