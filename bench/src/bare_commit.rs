@@ -10,12 +10,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use dacapo::core::{IdReuse, Name, Seq, Timestamp};
+use dacapo::core::{Name, Seq, Timestamp};
 use dacapo_bench_meter::{Latencies, Line, Shape, System, Usage, payload};
 use dacapo_sqlite::SqliteStore;
+use dacapo_store::conformance::order;
 use dacapo_store::{
-    IdConflict, NewRun, NewTask, ReadRuns, ReadTurns, RunNo, StoreError, TaskNo, TurnOf, TurnWrite, Write, Writes,
-    Written,
+    NewRun, NewTask, ReadRuns, ReadTurns, RunNo, StoreError, TaskNo, TurnOf, TurnWrite, Write, Writes, Written,
 };
 
 use crate::embedded::{Embedded, file_url};
@@ -174,17 +174,9 @@ fn new_run() -> NewRun {
         workflow_id: Name::from_static("bare"),
         workflow: Name::from_static("chain"),
         queue: Name::from_static("default"),
-        started: Timestamp(0),
         pins: Vec::new(),
         start: Vec::new(),
-        parent: None,
-        first_run_id: Name::default(),
-        reuse: IdReuse::AllowDuplicate,
-        conflict: IdConflict::Fail,
-        request: None,
-        timers: Vec::new(),
-        memo: Vec::new(),
-        attributes: Vec::new(),
+        ..order(0)
     }
 }
 

@@ -67,15 +67,14 @@ fn lines(events: &[HistoryEvent]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut of: BTreeMap<Seq, usize> = BTreeMap::new();
     for event in events {
-        let mut line_of = |seq: &Seq| of.get(seq).and_then(|place| lines.get_mut(*place));
         match &event.kind {
             EventKind::OperationEnded { seq, result, attempts, .. } => {
-                if let Some(line) = line_of(seq) {
+                if let Some(line) = of.get(seq).and_then(|place| lines.get_mut(*place)) {
                     line.end(event.at, result, *attempts);
                 }
             }
             EventKind::OperationCancelled { seq } => {
-                if let Some(line) = line_of(seq) {
+                if let Some(line) = of.get(seq).and_then(|place| lines.get_mut(*place)) {
                     (line.note, line.colour) = ("cancelled".to_owned(), Colour::Yellow);
                     line.to.get_or_insert(event.at);
                 }

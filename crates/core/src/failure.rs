@@ -10,6 +10,23 @@ use crate::{Name, Payload};
 /// A failure as data: it is recorded in the run's history and given to the callers that wait for the result.
 ///
 /// A problem of the engine itself is never a failure: it is an error, and never reaches history.
+///
+/// ```
+/// # use dacapo_core::Failure;
+/// fn withdraw(cents: u64) -> Result<u64, Failure> {
+///     match cents {
+///         0..100_000 => Ok(cents),
+///         // Retry policies and code know it by its type; no attempt follows.
+///         _ => Err(Failure::application("the limit is 1,000 euros").typed("Declined").non_retryable()),
+///     }
+/// }
+///
+/// // An activity's failure has the one that its code returned as its cause.
+/// let failure = Failure::application("activity withdraw failed").caused_by(withdraw(200_000).unwrap_err());
+/// assert_eq!(failure.root_cause().type_name.as_deref(), Some("Declined"));
+/// assert_eq!(failure.to_string(), "activity withdraw failed: the limit is 1,000 euros");
+/// assert!(!failure.is_timeout() && !failure.is_cancelled());
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {

@@ -11,7 +11,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use crate::meaning::Meaning;
-use crate::{CommandKind, DurationText, Failure, Outcome};
+use crate::{CommandKind, DurationText, Failure, Outcome, Retry, Timeouts};
 
 /// A field in which a new command differs from the recorded one.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +56,27 @@ impl Comparison {
         }
     }
 
+    /// Adds a field whose debug output would not show durations as people write them.
+    fn tuning_shown<T: PartialEq>(&mut self, field: &'static str, values: (&T, &T), show: impl Fn(&T) -> String) {
+        let (recorded, new) = values;
+        if recorded != new {
+            let (recorded, new) = (show(recorded), show(new));
+            self.0.push(Difference { field, recorded, new, decides_meaning: false, warns: true });
+        }
+    }
+
+    fn time(&mut self, field: &'static str, recorded: &Option<Duration>, new: &Option<Duration>) {
+        self.tuning_shown(field, (recorded, new), |time| time.map_or_else(none, |time| DurationText(time).to_string()));
+    }
+
+    fn timeouts(&mut self, recorded: &Timeouts, new: &Timeouts) {
+        self.tuning_shown("timeouts", (recorded, new), timeouts_text);
+    }
+
+    fn retry(&mut self, recorded: &Option<Retry>, new: &Option<Retry>) {
+        self.tuning_shown("retry", (recorded, new), |retry| retry.as_ref().map_or_else(none, retry_text));
+    }
+
     fn tuning<T: PartialEq + Debug>(&mut self, field: &'static str, recorded: &T, new: &T) {
         self.add(field, recorded, new, false, true);
     }
@@ -84,6 +105,30 @@ impl Comparison {
     }
 }
 
+fn none() -> String {
+    "none".to_owned()
+}
+
+fn timeouts_text(timeouts: &Timeouts) -> String {
+    let Timeouts { schedule_to_close, schedule_to_start, start_to_close, heartbeat } = timeouts;
+    let all = [
+        ("schedule_to_close", schedule_to_close),
+        ("schedule_to_start", schedule_to_start),
+        ("start_to_close", start_to_close),
+        ("heartbeat", heartbeat),
+    ];
+    let set = all.into_iter().filter_map(|(name, time)| Some(format!("{name} {}", DurationText((*time)?))));
+    let set: Vec<String> = set.collect();
+    if set.is_empty() { none() } else { set.join(", ") }
+}
+
+fn retry_text(retry: &Retry) -> String {
+    let Retry { first_pause, factor, max_pause, attempts, non_retryable } = retry;
+    let (first_pause, max_pause) = (DurationText(*first_pause), DurationText(*max_pause));
+    let not_retried: String = non_retryable.iter().map(|name| format!(", not {name}")).collect();
+    format!("first_pause {first_pause}, factor {factor}, max_pause {max_pause}, attempts {attempts}{not_retried}")
+}
+
 /// Returns all fields in which two commands differ.
 pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Difference> {
     use CommandKind as C;
@@ -95,8 +140,8 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
             c.meaning("activity", &a.activity, &b.activity);
             c.payloads("input", &a.input, &b.input);
             c.tuning("queue", &a.queue, &b.queue);
-            c.tuning("timeouts", &a.timeouts, &b.timeouts);
-            c.tuning("retry", &a.retry, &b.retry);
+            c.timeouts(&a.timeouts, &b.timeouts);
+            c.retry(&a.retry, &b.retry);
             c.tuning("cancel", &a.cancel, &b.cancel);
             c.tuning("priority", &a.priority, &b.priority);
             c.tuning("summary", &a.summary, &b.summary);
@@ -108,9 +153,9 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
             c.meaning("activity", &a.activity, &b.activity);
             c.payloads("input", &a.input, &b.input);
             c.meaning("attempt", &a.attempt, &b.attempt);
-            c.tuning("timeouts", &a.timeouts, &b.timeouts);
-            c.tuning("retry", &a.retry, &b.retry);
-            c.tuning("local_retry_threshold", &a.local_retry_threshold, &b.local_retry_threshold);
+            c.timeouts(&a.timeouts, &b.timeouts);
+            c.retry(&a.retry, &b.retry);
+            c.time("local_retry_threshold", &a.local_retry_threshold, &b.local_retry_threshold);
             c.tuning("cancel", &a.cancel, &b.cancel);
             c.tuning("summary", &a.summary, &b.summary);
             c.transport("first_scheduled", &a.first_scheduled, &b.first_scheduled);
@@ -120,8 +165,8 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
             c.meaning("seq", &a.seq, &b.seq);
             c.meaning("id", &a.id, &b.id);
             c.meaning("name", &a.name, &b.name);
-            c.tuning("retry", &a.retry, &b.retry);
-            c.tuning("timeouts", &a.timeouts, &b.timeouts);
+            c.retry(&a.retry, &b.retry);
+            c.timeouts(&a.timeouts, &b.timeouts);
             c.tuning("summary", &a.summary, &b.summary);
         }
         (C::Timer(a), C::Timer(b)) => {
@@ -136,12 +181,12 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
             c.meaning("workflow", &a.workflow, &b.workflow);
             c.payloads("input", &a.input, &b.input);
             c.tuning("queue", &a.queue, &b.queue);
-            c.tuning("execution_timeout", &a.execution_timeout, &b.execution_timeout);
-            c.tuning("run_timeout", &a.run_timeout, &b.run_timeout);
-            c.tuning("task_timeout", &a.task_timeout, &b.task_timeout);
+            c.time("execution_timeout", &a.execution_timeout, &b.execution_timeout);
+            c.time("run_timeout", &a.run_timeout, &b.run_timeout);
+            c.time("task_timeout", &a.task_timeout, &b.task_timeout);
             c.tuning("parent_close", &a.parent_close, &b.parent_close);
             c.tuning("id_reuse", &a.id_reuse, &b.id_reuse);
-            c.tuning("retry", &a.retry, &b.retry);
+            c.retry(&a.retry, &b.retry);
             c.tuning("cron", &a.cron, &b.cron);
             c.tuning_payloads("memo", &a.memo, &b.memo);
             c.tuning("search_attributes", &a.search_attributes, &b.search_attributes);
@@ -168,9 +213,9 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
             c.meaning("service", &a.service, &b.service);
             c.meaning("operation", &a.operation, &b.operation);
             c.payloads("input", &a.input, &b.input);
-            c.tuning("schedule_to_close", &a.schedule_to_close, &b.schedule_to_close);
-            c.tuning("schedule_to_start", &a.schedule_to_start, &b.schedule_to_start);
-            c.tuning("start_to_close", &a.start_to_close, &b.start_to_close);
+            c.time("schedule_to_close", &a.schedule_to_close, &b.schedule_to_close);
+            c.time("schedule_to_start", &a.schedule_to_start, &b.schedule_to_start);
+            c.time("start_to_close", &a.start_to_close, &b.start_to_close);
             c.tuning("cancel", &a.cancel, &b.cancel);
             c.tuning("summary", &a.summary, &b.summary);
             c.transport("headers", &a.headers, &b.headers);
@@ -214,15 +259,42 @@ pub(crate) fn compare(recorded: &CommandKind, new: &CommandKind) -> Vec<Differen
             c.meaning("workflow", &a.workflow, &b.workflow);
             c.payloads("input", &a.input, &b.input);
             c.tuning("queue", &a.queue, &b.queue);
-            c.tuning("run_timeout", &a.run_timeout, &b.run_timeout);
-            c.tuning("task_timeout", &a.task_timeout, &b.task_timeout);
+            c.time("run_timeout", &a.run_timeout, &b.run_timeout);
+            c.time("task_timeout", &a.task_timeout, &b.task_timeout);
             c.tuning_payloads("memo", &a.memo, &b.memo);
             c.tuning("search_attributes", &a.search_attributes, &b.search_attributes);
-            c.tuning("retry", &a.retry, &b.retry);
-            c.tuning("start_delay", &a.start_delay, &b.start_delay);
+            c.retry(&a.retry, &b.retry);
+            c.time("start_delay", &a.start_delay, &b.start_delay);
             c.transport("headers", &a.headers, &b.headers);
         }
         (a, b) => c.meaning("command", &a.word(), &b.word()),
     }
     c.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_in_differences_are_written_as_people_write_them() {
+        let secs = Duration::from_secs;
+        let mut c = Comparison(Vec::new());
+        c.duration("duration", secs(1_209_600), secs(90));
+        c.time("run_timeout", &Some(Duration::from_millis(1_500)), &None);
+        let bounded = Timeouts { start_to_close: Some(secs(60)), heartbeat: Some(secs(5)), ..Timeouts::default() };
+        c.timeouts(&Timeouts::default(), &bounded);
+        c.retry(&None, &Some(Retry::exponential().non_retryable("Declined")));
+        let shown: Vec<_> = c.0.iter().map(|each| (each.field, &*each.recorded, &*each.new)).collect();
+        let retry = "first_pause 1s, factor 2, max_pause 1m 40s, attempts 4, not Declined";
+        assert_eq!(
+            shown,
+            [
+                ("duration", "14d", "1m 30s"),
+                ("run_timeout", "1.5s", "none"),
+                ("timeouts", "none", "start_to_close 1m, heartbeat 5s"),
+                ("retry", "none", retry),
+            ]
+        );
+    }
 }

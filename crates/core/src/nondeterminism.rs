@@ -122,7 +122,7 @@ impl fmt::Display for Nondeterminism {
             }
             turn => write!(
                 f,
-                "guard the new path with `ctx.patched`, or begin it again from here with `reset({turn}, …)`, which keeps the turns before"
+                "guard the new path with `ctx.patched`, or begin it again with `reset({turn}, …)`: that undoes updates which turns from this one on took, although their senders were answered, and runs their activities again"
             ),
         }
     }

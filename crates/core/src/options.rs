@@ -10,6 +10,14 @@ use crate::Name;
 use crate::time::{text_duration, text_duration_option};
 
 /// A retry policy: how many attempts there are, and how long the pauses between them.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use dacapo_core::Retry;
+/// # let secs = Duration::from_secs;
+/// // Five attempts, after pauses of 2, 6, 18 and 20 seconds. A card that was declined is not tried again.
+/// let retry = Retry::exponential().attempts(5).first_pause(secs(2)).factor(3.0).max_pause(secs(20)).non_retryable("Declined");
+/// ```
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {

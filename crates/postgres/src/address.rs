@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use dacapo_core::DurationText;
 use dacapo_store::StoreError;
 use tokio_postgres::Config;
 
@@ -113,9 +114,9 @@ impl Address {
             config.tcp_user_timeout(pace.lease);
         }
         if pace.renewal * 2 > pace.lease {
-            let Pace { lease, renewal, .. } = pace;
+            let (renewal, lease) = (DurationText(pace.renewal), DurationText(pace.lease));
             return Err(wrong(&format!(
-                "`renewal` is {renewal:?} and `lease` {lease:?}: a lease must last for two renewals at least, or a node is taken for \
+                "`renewal` is {renewal} and `lease` {lease}: a lease must last for two renewals at least, or a node is taken for \
                  dead that is not"
             )));
         }
@@ -256,7 +257,10 @@ mod tests {
         assert!(error("postgres://db/shop?sslmode=maybe").contains("one of disable, prefer"));
         assert!(error("postgres://db/shop?options=-c%20x").contains("used by Dacapo itself"));
         assert!(error("postgres://db/shop?lease=3").contains("`lease` is \"3\": give a time"));
-        assert!(error("postgres://db/shop?lease=3s&renewal=2s").contains("must last for two renewals"));
+        assert!(
+            error("postgres://db/shop?lease=3s&renewal=2s")
+                .contains("`renewal` is 2s and `lease` 3s: a lease must last for two renewals")
+        );
         assert!(error("postgres://db/shop?node=").contains("`node` is \"\""));
         assert!(error("postgres://db:port/shop").contains("the URL of the store is wrong"));
     }

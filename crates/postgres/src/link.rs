@@ -5,6 +5,7 @@ use std::panic::resume_unwind;
 use std::thread;
 use std::time::Duration;
 
+use dacapo_core::DurationText;
 use dacapo_store::StoreError;
 use futures::future::join_all;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -174,7 +175,7 @@ pub(crate) fn deadline(address: &Address) -> Duration {
 async fn in_time<T>(deadline: Duration, is_late: &mut bool, call: impl Future<Output = T>) -> Result<T, Failure> {
     let answer = tokio::time::timeout(deadline, call).await;
     *is_late = answer.is_err();
-    answer.map_err(|_| Failure::Disconnected(format!("the server has not answered for {deadline:?}")))
+    answer.map_err(|_| Failure::Disconnected(format!("the server has not answered for {}", DurationText(deadline))))
 }
 
 /// Sets what a session needs, and refuses one that is not this connection's own.

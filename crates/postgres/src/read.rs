@@ -175,6 +175,15 @@ impl ReadRuns for PostgresStore {
     fn workflows(&self) -> Result<Vec<Name>> {
         self.rows(WORKFLOWS, values![])?.iter().map(|row| Ok(get::<String>(row, 0)?.into())).collect()
     }
+
+    fn open_runs(&self, after: Option<RunNo>, limit: usize) -> Result<Vec<(RunNo, Name)>> {
+        let sql = "SELECT no, workflow FROM runs WHERE status = 0 AND no > $1 AND (no & 1023) <> ALL($3::bigint[]) \
+             ORDER BY no LIMIT $2";
+        let after = after.map_or(i64::MIN, |after| after.0);
+        let foreign = self.node.foreign().without(&self.node.owned.get());
+        let rows = self.rows(sql, values![after, limit as i64, low_bits(&foreign)])?;
+        rows.iter().map(|row| Ok((RunNo(get(row, 0)?), Name::from(get::<String>(row, 1)?)))).collect()
+    }
 }
 
 impl ReadTurns for PostgresStore {

@@ -152,27 +152,11 @@ impl Batch for FileBatch {
 mod tests {
     use super::*;
     use crate::schema;
-    use dacapo_core::{IdReuse, Name, Timestamp};
-    use dacapo_store::{IdConflict, NewRun};
+    use dacapo_store::NewRun;
+    use dacapo_store::conformance::order;
 
     fn start(number: usize) -> Write {
-        Write::Start(Box::new(NewRun {
-            run_id: format!("run-{number}").into(),
-            workflow_id: format!("order-{number}").into(),
-            workflow: "kit".into(),
-            queue: "main".into(),
-            started: Timestamp::default(),
-            pins: Vec::new(),
-            start: vec![1; 2_000],
-            parent: None,
-            first_run_id: Name::default(),
-            reuse: IdReuse::AllowDuplicate,
-            conflict: IdConflict::Fail,
-            request: None,
-            timers: Vec::new(),
-            memo: Vec::new(),
-            attributes: Vec::new(),
-        }))
+        Write::Start(Box::new(NewRun { start: vec![1; 2_000], ..order(number) }))
     }
 
     fn batch(connection: Connection) -> FileBatch {

@@ -23,6 +23,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 const WITH_CRASH_COUNT: &str =
     "SELECT crash_count, no FROM runs WHERE crash_count > 0 AND +status = 0 ORDER BY crash_count, no";
 const CLOSED_BEFORE: &str = "SELECT no FROM runs WHERE closed < ? ORDER BY closed LIMIT ?";
+const OPEN_RUNS: &str = "SELECT no, workflow FROM runs WHERE status = 0 AND no > ? ORDER BY no LIMIT ?";
 const ASKED: &str = "SELECT run FROM messages WHERE chain = ? AND key = ? ORDER BY run";
 
 impl SqliteStore {
@@ -122,6 +123,14 @@ impl ReadRuns for SqliteStore {
         let SqlQuery { text, values } = DIALECT.count(filter, most);
         let counts = self.rows(&text, &bound(values), |row| row.get::<_, i64>(0).map_err(store_error))?;
         Ok(counts.first().map_or(0, |count| *count as u64))
+    }
+
+    fn open_runs(&self, after: Option<RunNo>, limit: usize) -> Result<Vec<(RunNo, Name)>> {
+        let values = [after.map_or(i64::MIN, |after| after.0).into(), (limit as i64).into()];
+        self.rows(OPEN_RUNS, &values, |row| {
+            let read = || Ok((RunNo(row.get(0)?), name(row, 1)?));
+            read().map_err(store_error)
+        })
     }
 
     fn workflows(&self) -> Result<Vec<Name>> {
@@ -340,6 +349,11 @@ mod tests {
             assert_eq!(list, "SEARCH runs USING INDEX runs_open_no (no<?)", "{filter:?}");
             assert!(count.ends_with("INDEX runs_open_no"), "{count}: {filter:?}");
         }
+        let connection = Connection::open_in_memory().unwrap();
+        crate::schema::prepare(&connection).unwrap();
+        let sql = format!("EXPLAIN QUERY PLAN {OPEN_RUNS}");
+        let plan: String = connection.query_row(&sql, [1, 1], |row| row.get(3)).unwrap();
+        assert_eq!(plan, "SEARCH runs USING INDEX runs_open_no (no>?)");
         let [list, _] = plans(&Filter { workflow_id: Some("order-1".into()), ..open });
         assert_eq!(list, "SEARCH runs USING INDEX runs_open (workflow_id=? AND rowid<?)");
     }

@@ -127,7 +127,7 @@ impl<'c> Tables<'c> {
 
 impl Rows for Tables<'_> {
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo> {
-        let first = if new.first_run_id.is_empty() { &new.run_id } else { &new.first_run_id };
+        let first = new.chain();
         let parent = new.parent.as_ref();
         let RunNo(no) = self.counters.take_run();
         self.execute(

@@ -5,10 +5,10 @@ use std::io::Result;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
-use dacapo_core::{IdReuse, Name, Timestamp};
 use dacapo_faults::{Disk, Fault};
 use dacapo_sqlite::{BackupFiles, SqliteStore, Tuning};
-use dacapo_store::{Filter, IdConflict, NewRun, ReadRuns, Upkeep, Write, Writes};
+use dacapo_store::conformance::order;
+use dacapo_store::{Filter, NewRun, ReadRuns, Upkeep, Write, Writes};
 
 const RUNS: u64 = 6;
 
@@ -37,23 +37,7 @@ impl BackupFiles for OnDisk<'_> {
 }
 
 fn start(store: &SqliteStore, number: u64, size: usize) {
-    let new = NewRun {
-        run_id: format!("run-{number}").into(),
-        workflow_id: format!("order-{number}").into(),
-        workflow: "kit".into(),
-        queue: "main".into(),
-        started: Timestamp::from_millis(number),
-        pins: Vec::new(),
-        start: vec![number as u8; size],
-        parent: None,
-        first_run_id: Name::default(),
-        reuse: IdReuse::AllowDuplicate,
-        conflict: IdConflict::Fail,
-        request: None,
-        timers: Vec::new(),
-        memo: Vec::new(),
-        attributes: Vec::new(),
-    };
+    let new = NewRun { start: vec![number as u8; size], ..order(number as usize) };
     let (told, answer) = mpsc::channel();
     store.submit(Write::Start(Box::new(new)), Box::new(move |written| told.send(written).unwrap()));
     answer.recv().unwrap().unwrap();

@@ -5,12 +5,13 @@ use std::fmt::Debug;
 use std::ops::ControlFlow;
 use std::sync::mpsc;
 
-use dacapo_core::{AttributeValue, Failure, FailureKind, IdReuse, Name, ParentClose, Seq, Timestamp, TurnRecord};
+use dacapo_core::{AttributeValue, Failure, FailureKind, Name, ParentClose, Seq, Timestamp, TurnRecord};
 use dacapo_sqlite::SqliteStore;
+use dacapo_store::conformance::order;
 use dacapo_store::{
-    AttemptWrite, Closing, Filter, IdConflict, NewMessage, NewRun, NewTask, NodeNo, Parent, ReadMessages, ReadRuns,
-    ReadTasks, ReadTimers, ReadTurns, RunNo, RunRow, Status, StoreError, Stuck, StuckCause, TaskNo, TimerKind, TurnOf,
-    TurnWrite, Upkeep, Write, Writes, Written,
+    AttemptWrite, Closing, Filter, NewMessage, NewRun, NewTask, NodeNo, Parent, ReadMessages, ReadRuns, ReadTasks,
+    ReadTimers, ReadTurns, RunNo, RunRow, Status, StoreError, Stuck, StuckCause, TaskNo, TimerKind, TurnOf, TurnWrite,
+    Upkeep, Write, Writes, Written,
 };
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -29,19 +30,11 @@ fn new_run(workflow_id: &'static str) -> NewRun {
     NewRun {
         run_id: format!("run of {workflow_id}").into(),
         workflow_id: workflow_id.into(),
-        workflow: "kit".into(),
-        queue: "main".into(),
-        started: at(1),
-        pins: vec![1, 2, 3],
-        start: vec![4, 5],
-        parent: None,
-        first_run_id: Name::default(),
-        reuse: IdReuse::AllowDuplicate,
-        conflict: IdConflict::Fail,
         request: Some(format!("request of {workflow_id}").into()),
         timers: vec![(at(90), TimerKind::RunTimeout)],
         memo: b"a memo".to_vec(),
         attributes: attributes(),
+        ..order(0)
     }
 }
 

@@ -4,11 +4,12 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
 
-use dacapo_core::{Failure, FailureKind, IdReuse, Name, Seq, Timestamp};
+use dacapo_core::{Failure, FailureKind, Seq, Timestamp};
 use dacapo_sqlite::SqliteStore;
+use dacapo_store::conformance::order;
 use dacapo_store::{
-    Filter, IdConflict, NewRun, NewTask, ReadMessages, ReadRuns, ReadTasks, ReadTurns, RunNo, Status, StoreError,
-    TurnOf, TurnWrite, Upkeep, Write, Writes, Written,
+    Filter, NewRun, NewTask, ReadMessages, ReadRuns, ReadTasks, ReadTurns, RunNo, Status, StoreError, TurnOf,
+    TurnWrite, Upkeep, Write, Writes, Written,
 };
 use tempfile::TempDir;
 
@@ -19,23 +20,7 @@ fn folder() -> (TempDir, String) {
 }
 
 fn new_run(number: usize) -> NewRun {
-    NewRun {
-        run_id: format!("run-{number}").into(),
-        workflow_id: format!("order-{number}").into(),
-        workflow: "kit".into(),
-        queue: "main".into(),
-        started: Timestamp::from_millis(number as u64),
-        pins: Vec::new(),
-        start: vec![1],
-        parent: None,
-        first_run_id: Name::default(),
-        reuse: IdReuse::AllowDuplicate,
-        conflict: IdConflict::Fail,
-        request: None,
-        timers: Vec::new(),
-        memo: Vec::new(),
-        attributes: Vec::new(),
-    }
+    NewRun { started: Timestamp::from_millis(number as u64), ..order(number) }
 }
 
 fn write(store: &SqliteStore, write: Write) -> Result<Written, StoreError> {
@@ -154,7 +139,7 @@ fn a_file_of_another_program_or_of_a_later_version_is_refused() {
     let change = |sql: &str| rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
     change("PRAGMA user_version = 99");
     for opens in [SqliteStore::open, SqliteStore::open_read_only] {
-        assert_eq!(refusal(opens(&path)), StoreError::Newer { found: 99, known: 1 });
+        assert_eq!(refusal(opens(&path)), StoreError::Newer { found: 99, known: 2 });
     }
     change("PRAGMA user_version = 1; PRAGMA application_id = 7");
     for opens in [SqliteStore::open, SqliteStore::open_read_only] {

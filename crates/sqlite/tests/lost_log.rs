@@ -3,11 +3,12 @@
 
 use std::fs;
 
-use dacapo_core::{Failure, IdReuse, Name, Timestamp};
+use dacapo_core::{Failure, Name, Timestamp};
 use dacapo_sqlite::SqliteStore;
+use dacapo_store::conformance::order;
 use dacapo_store::{
-    CrashCount, Epoch, Filter, IdConflict, NewMessage, NewRun, ReadRuns, RunNo, Status, StoreError, Stuck, StuckCause,
-    TurnOf, TurnWrite, Upkeep, Write, Writes,
+    CrashCount, Epoch, Filter, NewMessage, ReadRuns, RunNo, Status, StoreError, Stuck, StuckCause, TurnOf, TurnWrite,
+    Upkeep, Write, Writes,
 };
 use tempfile::TempDir;
 
@@ -54,23 +55,7 @@ impl Place {
 }
 
 fn start(store: &SqliteStore, number: u64) -> Result<(), StoreError> {
-    let new = NewRun {
-        run_id: format!("run-{number}").into(),
-        workflow_id: format!("order-{number}").into(),
-        workflow: "kit".into(),
-        queue: "main".into(),
-        started: Timestamp::from_millis(number),
-        pins: Vec::new(),
-        start: vec![1],
-        parent: None,
-        first_run_id: Name::default(),
-        reuse: IdReuse::AllowDuplicate,
-        conflict: IdConflict::Fail,
-        request: None,
-        timers: Vec::new(),
-        memo: Vec::new(),
-        attributes: Vec::new(),
-    };
+    let new = order(number as usize);
     write(store, Write::Start(Box::new(new)))
 }
 

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::mpsc;
 
-use dacapo_core::{IdReuse, Name, Timestamp};
+use dacapo_core::Timestamp;
 use dacapo_faults::{Disk, Fault, FileKind};
 use dacapo_sqlite::{SqliteStore, Tuning};
+use dacapo_store::conformance::order;
 use dacapo_store::{
-    Belongings, Closing, IdConflict, ImportWrite, NewRun, NodeNo, ReadRuns, ReadTurns, RunNo, RunRow, Status,
-    StoreError, TurnOf, TurnWrite, Write, Writes, Written,
+    Belongings, Closing, ImportWrite, NodeNo, ReadRuns, ReadTurns, RunNo, RunRow, Status, StoreError, TurnOf,
+    TurnWrite, Write, Writes, Written,
 };
 
 const RUNS: u64 = 4;
@@ -35,26 +36,6 @@ impl Shape {
     fn open(self, disk: &Disk) -> Result<SqliteStore, StoreError> {
         let tuning = Tuning { checkpoint_pages: self.pages, ..Tuning::default() };
         SqliteStore::open_tuned(&disk.path("store.db"), &tuning)
-    }
-}
-
-fn new_run(number: u64) -> NewRun {
-    NewRun {
-        run_id: format!("run-{number}").into(),
-        workflow_id: format!("order-{number}").into(),
-        workflow: "kit".into(),
-        queue: "main".into(),
-        started: Timestamp::from_millis(number),
-        pins: Vec::new(),
-        start: vec![1],
-        parent: None,
-        first_run_id: Name::default(),
-        reuse: IdReuse::AllowDuplicate,
-        conflict: IdConflict::Fail,
-        request: None,
-        timers: Vec::new(),
-        memo: Vec::new(),
-        attributes: Vec::new(),
     }
 }
 
@@ -101,7 +82,7 @@ fn play(disk: &Disk, shape: Shape) -> Known {
 
 fn play_one(store: &SqliteStore, process: u64, size: usize, known: &mut Known) {
     for run in process * RUNS..(process + 1) * RUNS {
-        let mut of = TurnOf::New(Box::new(new_run(run)));
+        let mut of = TurnOf::New(Box::new(order(run as usize)));
         for number in 0..TURNS {
             match write(store, turn(of.clone(), number, record(run, number, size))) {
                 Ok(Written::Turn(written)) => {
@@ -207,7 +188,7 @@ fn a_log_that_is_moved_into_the_file_while_work_goes_on_survives_a_power_loss_to
 fn with_closed_run() -> (Disk, SqliteStore, RunRow) {
     let disk = Disk::new();
     let store = SMALL.open(&disk).unwrap();
-    let mut of = TurnOf::New(Box::new(new_run(0)));
+    let mut of = TurnOf::New(Box::new(order(0)));
     for number in 0..TURNS {
         let Write::Turn(mut play) = turn(of.clone(), number, record(0, number, 600)) else { panic!("it is a turn") };
         let result = Vec::new();
@@ -322,7 +303,7 @@ fn a_disk_that_is_full_for_a_while_loses_nothing() {
         }
         assert_eq!(disagreement(&disk, &known, SMALL), None, "change {change}");
         let store = SqliteStore::open(&disk.path("store.db")).unwrap();
-        let more = write(&store, turn(TurnOf::New(Box::new(new_run(99))), 0, vec![1]));
+        let more = write(&store, turn(TurnOf::New(Box::new(order(99))), 0, vec![1]));
         assert!(more.is_ok(), "change {change}: {more:?}");
     }
     assert!(refused > 20, "{refused} plays met a full disk");
@@ -348,7 +329,7 @@ fn a_change_that_fails_stops_the_writer_and_loses_nothing() {
 fn after_a_flush_that_failed_nothing_is_written_by_the_same_process() {
     let disk = Disk::new();
     let store = SqliteStore::open(&disk.path("store.db")).unwrap();
-    let start = |number| turn(TurnOf::New(Box::new(new_run(number))), 0, record(number, 0, 600));
+    let start = |number| turn(TurnOf::New(Box::new(order(number as usize))), 0, record(number, 0, 600));
     write(&store, start(0)).unwrap();
     let before = disk.counts();
     write(&store, start(1)).unwrap();

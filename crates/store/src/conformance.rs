@@ -71,8 +71,8 @@ pub use starts::{
     a_request_that_comes_again_with_another_input_is_refused, a_run_may_start_with_its_first_turn,
     a_start_says_whom_it_replaced_and_who_was_told, a_used_workflow_id_may_be_refused,
     an_open_workflow_id_belongs_to_one_run, commit_callback_runs_while_the_store_holds_no_lock,
-    runs_are_listed_newest_first_in_pages, started_run_is_open_and_its_start_waits_as_a_message,
-    the_same_request_starts_one_run,
+    open_runs_are_listed_with_their_workflows_oldest_first, runs_are_listed_newest_first_in_pages,
+    started_run_is_open_and_its_start_waits_as_a_message, the_same_request_starts_one_run,
 };
 pub use turns::{
     a_lost_acknowledgement_is_answered_when_the_same_turn_comes_again, a_node_that_has_lost_its_run_cannot_commit,
@@ -128,6 +128,7 @@ macro_rules! conformance_tests {
             crash_count_of_a_run_outlives_its_end
             crash_counts_of_tasks_and_runs_are_written_together
             runs_are_listed_newest_first_in_pages
+            open_runs_are_listed_with_their_workflows_oldest_first
             a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step
             a_closed_run_of_another_store_is_added_as_it_is
             runs_of_another_store_stand_in_the_order_of_their_starts
@@ -202,10 +203,11 @@ fn write(store: &dyn Store, write: Write) -> Result<Written, StoreError> {
     answer.recv().expect("every write is answered")
 }
 
-fn new_run(workflow_id: &'static str, run_id: &'static str) -> NewRun {
+/// Returns a run to start that has ids of its own by this number, and nothing that is optional: a sample for tests of stores.
+pub fn order(number: usize) -> NewRun {
     NewRun {
-        run_id: run_id.into(),
-        workflow_id: workflow_id.into(),
+        run_id: format!("run-{number}").into(),
+        workflow_id: format!("order-{number}").into(),
         workflow: "kit".into(),
         queue: "main".into(),
         started: at(1),
@@ -220,6 +222,10 @@ fn new_run(workflow_id: &'static str, run_id: &'static str) -> NewRun {
         memo: Vec::new(),
         attributes: Vec::new(),
     }
+}
+
+fn new_run(workflow_id: &'static str, run_id: &'static str) -> NewRun {
+    NewRun { workflow_id: workflow_id.into(), run_id: run_id.into(), ..order(0) }
 }
 
 fn start(store: &dyn Store, new: NewRun) -> Result<StartedRun, StoreError> {

@@ -55,6 +55,12 @@ pub trait ReadRuns {
     fn count(&self, filter: &Filter, most: u64) -> Result<u64>;
     /// Returns the workflows that runs are of, in their order.
     fn workflows(&self) -> Result<Vec<Name>>;
+    /// Lists the numbers and workflows of open runs, in the order of their numbers, after this one. Runs that other nodes
+    /// own may be left out.
+    fn open_runs(&self, after: Option<RunNo>, limit: usize) -> Result<Vec<(RunNo, Name)>> {
+        let rows = self.oldest(&Filter::open(), after, limit)?;
+        Ok(rows.into_iter().map(|row| (row.no, row.workflow)).collect())
+    }
 }
 
 /// Reads histories.

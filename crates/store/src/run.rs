@@ -40,6 +40,13 @@ pub struct NewRun {
     pub attributes: Vec<(Name, AttributeValue)>,
 }
 
+impl NewRun {
+    /// Returns the run id of the first run of the chain: its own, if it is the first.
+    pub fn chain(&self) -> &Name {
+        if self.first_run_id.is_empty() { &self.run_id } else { &self.first_run_id }
+    }
+}
+
 /// The run that a child belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parent {
@@ -92,6 +99,39 @@ pub struct RunRow {
     pub published: Option<Vec<u8>>,
     /// The result or failure of the run, encoded.
     pub result: Option<Vec<u8>>,
+}
+
+impl RunRow {
+    /// Creates the row of a run that is started under this number, with this many turns.
+    pub fn started(no: RunNo, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Self {
+        Self {
+            no,
+            run_id: new.run_id.clone(),
+            workflow_id: new.workflow_id.clone(),
+            workflow: new.workflow.clone(),
+            queue: new.queue.clone(),
+            status: Status::Open,
+            started: new.started,
+            closed: None,
+            turns,
+            owner,
+            epoch,
+            pins: new.pins.clone(),
+            parent: new.parent.clone(),
+            first_run_id: new.chain().clone(),
+            stuck: None,
+            crash_count: 0,
+            memo: new.memo.clone(),
+            published: None,
+            result: None,
+        }
+    }
+
+    /// Creates the row of a run that another store kept, under this number. Its owner and its parent belong to the other store.
+    #[must_use]
+    pub fn imported(&self, no: RunNo) -> Self {
+        Self { no, owner: None, epoch: Epoch::default(), parent: None, crash_count: 0, ..self.clone() }
+    }
 }
 
 /// All that a store keeps of a run beside its row and its turns.

@@ -48,6 +48,8 @@ ranks! {
     START_ANSWER = new 140 "engine: start answer";
     /// The work for a call of another node.
     CALLED = new 145 "engine: called";
+    /// How many runs are open.
+    OPEN_RUNS = new 148 "engine: open runs";
     /// The runs that a worker of a Temporal cluster has in memory.
     TEMPORAL_RUNS = new 150 "temporal: runs";
     /// The closures of side effects that are to be run.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use dacapo_client::{Error, Result};
-use dacapo_core::Name;
+use dacapo_core::{DurationText, Name};
 use temporalio_client::envconfig::{ConfigError, DataSource, LoadClientConfigProfileOptions};
 use temporalio_client::errors::ClientConnectError;
 use temporalio_client::{Connection, ConnectionOptions, TlsOptions, Url};
@@ -54,7 +54,8 @@ impl Cluster {
             ))
         };
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, Connection::connect(connection)).await;
-        let connected = connected.map_err(|_| unreachable(format!("no answer within {CONNECT_TIMEOUT:?}")))?;
+        let connected =
+            connected.map_err(|_| unreachable(format!("no answer within {}", DurationText(CONNECT_TIMEOUT))))?;
         let connection = connected.map_err(|error| match &error {
             ClientConnectError::SystemInfoCallError(status) if is_refusal(status.code()) => Error::Refused(format!(
                 "the Temporal cluster at {target} does not accept this program: {}. Check the API key (TEMPORAL_API_KEY, or `api_key` of \

@@ -1,4 +1,5 @@
-//! `check`: plays a script in every mode and compares the output with the expectation.
+//! Scripts, for tests of the core itself: a script of activations plays a workflow, and all its decisions are compared with
+//! the expectation.
 
 use std::future::Future;
 
@@ -19,6 +20,25 @@ where
 
 /// Plays the script whole, with eviction and replay between all turns, and twice side by side. All must print the same
 /// and record the same bytes, the record must survive both its forms, and the output must be the expected one.
+///
+/// ```
+/// use dacapo_core::{Ctx, Failure, Payload};
+/// use dacapo_testkit::{check, expect};
+///
+/// async fn greet(ctx: Ctx, name: Payload) -> Result<Payload, Failure> {
+///     ctx.activity("say hello", name).await
+/// }
+///
+/// check(
+///     greet,
+///     "start = ada
+///      resolve say hello = hello ada",
+///     expect![[r#"
+///         turn 0  [] activity say hello
+///         turn 1  [] complete hello ada
+///     "#]],
+/// );
+/// ```
 #[track_caller]
 pub fn check<F, P>(function: F, script: &str, expected: Expect)
 where

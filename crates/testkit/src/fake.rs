@@ -14,6 +14,18 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::virtual_time::{Sleep, VirtualTime};
 
 /// A replacement for an activity. It records every attempt, also across crashes: a fake outlives processes.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # use dacapo_testkit::Kit;
+/// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
+/// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
+/// let mut kit = Kit::new();
+/// let charges = kit.fake(charge, |_| Ok(()));
+/// kit.run(pay, 500).unwrap();
+/// assert_eq!((charges.count(), charges.calls()), (1, vec![500]));
+/// assert_eq!(charges.attempts()[0].attempt, 1);
+/// ```
 pub struct Fake<A> {
     calls: Arc<Mutex<Vec<Called>>>,
     converter: Converter,
@@ -89,7 +101,7 @@ impl<A: ActivityType> Fake<A> {
 
 /// The ctx of a fake: the activity's own ctx, with heartbeats, details, attempt number and cancellation, on virtual time.
 ///
-/// Sleeping takes no real time. Use no other timers in a fake.
+/// Sleeping takes no real time. Use no other timers in a fake. See [`Kit::fake_with`](crate::Kit::fake_with) for an example.
 #[derive(Clone, Debug)]
 pub struct FakeCtx {
     ctx: ActivityCtx,

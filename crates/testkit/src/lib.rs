@@ -23,35 +23,8 @@
 //! assert_eq!(emails.calls().len(), 2);
 //! ```
 //!
-//! [`Kit::sweep`] plays such a test once for every moment at which the process can die.
-//!
-//! # Scripts
-//!
-//! For tests of the core itself, a script of activations plays a workflow, and all its decisions are compared with the
-//! expectation.
-//!
-//! Each script is played three times: whole, with the run evicted and replayed between all turns, and twice side by
-//! side. All three must print the same and record the same bytes; only then is the result compared with the
-//! expectation.
-//!
-//! ```
-//! use dacapo_core::{Ctx, Failure, Payload};
-//! use dacapo_testkit::{check, expect};
-//!
-//! async fn greet(ctx: Ctx, name: Payload) -> Result<Payload, Failure> {
-//!     ctx.activity("say hello", name).await
-//! }
-//!
-//! check(
-//!     greet,
-//!     "start = ada
-//!      resolve say hello = hello ada",
-//!     expect![[r#"
-//!         turn 0  [] activity say hello
-//!         turn 1  [] complete hello ada
-//!     "#]],
-//! );
-//! ```
+//! [`Kit::sweep`] plays such a test once for every moment at which the process can die. The guide to testing,
+//! `docs/test.md`, goes on from here.
 
 mod check;
 mod checksums;
@@ -74,21 +47,35 @@ mod temporal_server;
 mod virtual_host;
 mod virtual_time;
 
-pub use check::{check, check_replay, check_workflow, workflow};
-pub use checksums::{sealed, sealed_lines};
 pub use crash::Moment;
 pub use dacapo_engine::Cache;
-pub use expect_test::{Expect, expect};
 pub use fake::{Fake, FakeCtx};
-pub use golden::{WRITE_GOLDEN, assert_golden};
 pub use kit::{Kit, KitRun};
 pub use ledger::AttemptCounts;
-pub use player::{Mode, Player};
-pub use render::render_completion;
-pub use script::{JobLine, Script, Step};
-pub use simulated_nodes::{LEASE, NoticesFor, RENEWAL, SLOW_POLL, SimulatedNodes};
-pub use simulation::{CACHES, Simulation};
-pub use store_layer::{LayeredStore, StoreLayer};
 pub use sweep::{Sweep, Swept};
-pub use temporal_server::{SHARED_SERVER, TEMPORAL_TOOL, TemporalServer};
 pub use virtual_time::Sleep;
+
+// What follows is for the tests of Dacapo itself, and may change in any version.
+
+#[doc(hidden)]
+pub use check::{check, check_replay, check_workflow, workflow};
+#[doc(hidden)]
+pub use checksums::{sealed, sealed_lines};
+#[doc(hidden)]
+pub use expect_test::{Expect, expect};
+#[doc(hidden)]
+pub use golden::{WRITE_GOLDEN, assert_golden};
+#[doc(hidden)]
+pub use player::{Mode, Player};
+#[doc(hidden)]
+pub use render::render_completion;
+#[doc(hidden)]
+pub use script::{JobLine, Script, Step};
+#[doc(hidden)]
+pub use simulated_nodes::{LEASE, NoticesFor, RENEWAL, SLOW_POLL, SimulatedNodes};
+#[doc(hidden)]
+pub use simulation::{CACHES, Simulation};
+#[doc(hidden)]
+pub use store_layer::{LayeredStore, StoreLayer};
+#[doc(hidden)]
+pub use temporal_server::{SHARED_SERVER, TEMPORAL_TOOL, TemporalServer};

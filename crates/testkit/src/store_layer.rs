@@ -117,6 +117,10 @@ impl<F: StoreLayer> ReadRuns for LayeredStore<F> {
     fn workflows(&self) -> Result<Vec<Name>, StoreError> {
         self.store()?.workflows()
     }
+
+    fn open_runs(&self, after: Option<RunNo>, limit: usize) -> Result<Vec<(RunNo, Name)>, StoreError> {
+        self.store()?.open_runs(after, limit)
+    }
 }
 
 impl<F: StoreLayer> RunningNotes for LayeredStore<F> {

@@ -25,6 +25,19 @@ impl Kit {
     /// The story makes its own fakes and runs, and asserts what must hold wherever it crashed: results are always the
     /// same; attempts may be one more than without the crash. Returns the number of crashes. [`Sweep`] has more
     /// settings.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # use dacapo_testkit::Kit;
+    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
+    /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
+    /// let crashes = Kit::sweep(|kit| {
+    ///     let charges = kit.fake(charge, |_| Ok(()));
+    ///     assert_eq!(kit.run(pay, 500), Ok(500));
+    ///     assert!(charges.count() <= 2);
+    /// });
+    /// assert!(crashes > 0);
+    /// ```
     pub fn sweep(story: impl FnMut(&mut Self)) -> u64 {
         Sweep::new(Self::new).play(story).crashes
     }
@@ -35,6 +48,18 @@ impl Kit {
 /// The story makes its own fakes and runs, and asserts what must hold wherever it crashed. After each play the sweep
 /// itself checks that every result is recorded once, that the histories still contain all turns that dead processes
 /// left, and that only lost attempts were made again.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # use dacapo_testkit::{Kit, Sweep};
+/// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
+/// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
+/// let swept = Sweep::new(Kit::new).again_at_every(5).play(|kit| {
+///     kit.fake(charge, |_| Ok(()));
+///     assert_eq!(kit.run(pay, 500), Ok(500));
+/// });
+/// assert!(swept.crashes > swept.moments, "some processes died after another");
+/// ```
 pub struct Sweep<M> {
     kit: M,
     again: Option<u64>,

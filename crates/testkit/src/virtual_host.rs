@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use dacapo_core::{Failure, Name, Payload, Timestamp, Watch};
+use dacapo_core::{DurationText, Failure, Name, Payload, Timestamp, Watch};
 use dacapo_engine::{Host, Steady, Work};
 use dacapo_sync::allow_blocking;
 use dacapo_worker::{ActivityFuture, Attempt, AttemptCode, AttemptHandle, GiveUp, WatchedTurn};
@@ -239,11 +239,11 @@ impl VirtualHost {
         drop(state);
         assert!(
             !is_late,
-            "{:?} of run {:?} has not ended after {:?} of real time: it is not faked, and virtual time stands still while \
+            "{:?} of run {:?} has not ended after {} of real time: it is not faked, and virtual time stands still while \
              real code runs. Replace it with `kit.fake` or `kit.fake_with`, or allow more with `real_time_limit`",
             info.activity.as_str(),
             info.workflow_id.as_str(),
-            real.limit,
+            DurationText(real.limit),
         );
     }
 

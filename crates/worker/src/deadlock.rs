@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use dacapo_core::{CallSite, Watch};
+use dacapo_core::{CallSite, DurationText, Watch};
 use dacapo_sync::{Condvar, Mutex, MutexGuard, ranks};
 
 use crate::TurnThread;
@@ -215,10 +215,11 @@ impl Shared {
             Err(error) => format!(" No thread could be started in its place: {error}."),
         };
         let reason = format!(
-            "deadlock: turn {} did not return within {:?}; {unit}, after {after}; its thread: {doing}. \
+            "deadlock: turn {} did not return within {}; {unit}, after {after}; its thread: {doing}. \
              Workflow code must not block, sleep, spin or wait for locks: move that into an activity, or yield. The run is \
              played again from the beginning; the thread is abandoned.{taken}",
-            number, limit,
+            number,
+            DurationText(*limit),
         );
         let Watched { watch, give_up, .. } = turn;
         give_up(Deadlock { reason, site, watch });

@@ -13,7 +13,7 @@ use dacapo_core::{Failure, FailureKind, Name, Payload};
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level as Importance, Metadata, Unit};
 
 /// The number of the table of meters. It rises when a name, a kind or a label changes: dashboards depend on them.
-pub const METERS_NUMBER: u32 = 2;
+pub const METERS_NUMBER: u32 = 3;
 
 /// One counter, gauge or histogram.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +80,7 @@ pub mod meter {
         QUEUE_UNSERVED: Gauge "dacapo_queue_unserved" ["queue"] "1 for each task queue in which runs or activities wait and which this process does not serve.";
         RUNS_STARTED: Counter "dacapo_runs_started_total" ["workflow"] "Runs that this process started, children and runs that continue another included.";
         RUNS_CLOSED: Counter "dacapo_runs_closed_total" ["workflow" "status"] "Runs that closed in this process: `completed`, `failed`, `cancelled`, `terminated`, `timed_out` or `continued_as_new`.";
+        RUNS_OPEN: Gauge "dacapo_runs_open" ["workflow"] "Runs that are open, counted in the background after the store was opened. Where several nodes share a store, those of the node's shards: the sum over the nodes is that of the store.";
         ATTEMPTS: Counter "dacapo_attempts_total" ["queue" "activity" "outcome"] "Attempts of activities and of side effects (`activity` is `side effect` for all of these) that are over: `completed`, `failed`, `timed_out`, `cancelled`, `left` to external completion, or `given_up` because the workflow no longer awaits it.";
         ATTEMPT_SECONDS: Seconds "dacapo_attempt_seconds" ["queue" "activity"] "How long an attempt took, until it was over or given up.";
         COMMIT_SECONDS: Seconds "dacapo_commit_seconds" [] "How long a write took from its submission until it was durable or refused.";

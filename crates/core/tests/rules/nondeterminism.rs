@@ -306,7 +306,7 @@ fn a_report_numbers_operations_in_the_run_and_among_their_kind() {
                |
                | command: recorded "timer", new "activity"
                |
-               = help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or begin it again from here with `reset(1, …)`, which keeps the turns before
+               = help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or begin it again with `reset(1, …)`: that undoes updates which turns from this one on took, although their senders were answered, and runs their activities again
         "#]],
     );
 }

@@ -117,7 +117,7 @@ impl App {
         }
     }
 
-    /// Plays every open run of the served queues again, without changing anything, and returns those that cannot be played.
+    /// Replays every open run of the served queues, without changing anything, and returns those that this program's code cannot replay.
     ///
     /// Runs at rest are played when something wakes them, so this is how to see at once what a deploy has done to them.
     /// `progress` is told now and then how many were played.
@@ -154,17 +154,17 @@ impl App {
         self.serving.health()
     }
 
-    /// Returns how many threads play turns, and how many of them were abandoned because a turn did not return.
+    /// Returns how many threads run workflow code, and how many were abandoned because such code did not return.
     pub fn turn_threads(&self) -> (usize, usize) {
         self.serving.turn_threads()
     }
 
-    /// Returns how many runs are in memory.
+    /// Returns how many runs this process has in memory.
     pub fn runs_in_memory(&self) -> usize {
         self.serving.runs_in_memory()
     }
 
-    /// Takes runs at rest out of memory. Each is loaded again when something comes for it.
+    /// Removes runs from memory that wait for something. Each is loaded again when something comes for it.
     pub fn evict_idle(&self) {
         self.serving.evict_idle();
     }

@@ -16,6 +16,14 @@ use crate::{Converter, Interceptor, Layers, WorkflowFn, WorkflowType};
 ///
 /// An [`App`](crate::App) is a connection that also serves; [`Dacapo::connect`](crate::Dacapo::connect) opens one that
 /// serves nothing.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # async fn example() -> dacapo::Result<()> {
+/// let orders = Dacapo::connect("sqlite:orders.db").await?;
+/// println!("{}", orders.handle_raw("order-42").describe().await?.status);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Connection(pub(crate) Link);
 

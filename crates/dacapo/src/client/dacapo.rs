@@ -20,6 +20,24 @@ use crate::client::{App, Connection, Error, IntoName, IntoQueue, Result, Runs};
 use crate::{Catalog, Converter, Interceptor, Layers, Register};
 
 /// An opened store. Set it up, then [serve](Dacapo::serve) what the program can do.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+/// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+/// # #[tokio::main]
+/// # async fn main() -> dacapo::Result<()> {
+/// // `sqlite:orders.db` keeps the runs in a file, so that the next process goes on with them.
+/// let app = Dacapo::open("memory:")
+///     .await?
+///     .settings(|app| app.retention(days(30)))
+///     .serve((checkout, charge))
+///     .await?;
+/// let run = app.start(checkout, "two lamps".into()).id("order-42").await?;
+/// println!("{}", run.result().await?);
+/// # app.shutdown().await;
+/// # Ok(()) }
+/// ```
 #[must_use = "an opened store does nothing; serve workflows and activities on it, or look at its runs"]
 pub struct Dacapo {
     opened: Opened,
@@ -40,6 +58,7 @@ impl Dacapo {
     /// Opens a store: `memory:`, `sqlite:orders.db`, or `sqlite:orders.db?mode=ro` to look at a file that another process
     /// serves. With the feature `postgres` also a PostgreSQL database: `postgres://user@localhost/orders`, or the same with `mode=ro`.
     /// With the feature `temporal` also a Temporal cluster: `temporal://localhost:7233/default?queue=orders`.
+    /// See [`Dacapo`] for an example.
     pub async fn open(url: &str) -> Result<Self> {
         Ok(Self::over(Opened::open(Place::parse(url)?).await?))
     }
@@ -94,6 +113,18 @@ impl Dacapo {
     ///
     /// Starts that name no queue go to `default` if this program serves it, otherwise to the queue that it named first. On a Temporal
     /// cluster the queue of the URL takes the place of `default`.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # async fn example() -> dacapo::Result<()> {
+    /// use dacapo::QueueSettings;
+    ///
+    /// let renderers = Dacapo::open("sqlite:films.db")
+    ///     .await?
+    ///     .queue("default")
+    ///     .queue(QueueSettings::new("gpu").max_concurrent_activities(2));
+    /// # Ok(()) }
+    /// ```
     pub fn queue(self, queue: impl IntoQueue) -> Self {
         self.set(|settings| settings.queue(queue.into_queue()))
     }
@@ -171,7 +202,7 @@ impl Dacapo {
         self.read_by_settings()
     }
 
-    /// Names this build. The name is kept with every turn it plays, so that a report can say which build recorded what. By
+    /// Sets the name of this build. The name is kept with every turn it plays, so that a report can say which build recorded what. By
     /// default the program's file name, and when that file was written.
     pub fn build(mut self, name: impl IntoName) -> Self {
         self.options.build = name.into_name();
@@ -200,7 +231,7 @@ impl Dacapo {
         self
     }
 
-    /// Sets the policy of runs that are pinned to a policy of your own.
+    /// Sets the scheduler policy of runs that are pinned to one of your own: it picks among equals which code of a run goes next.
     pub fn own_policy(mut self, policy: OwnPolicy) -> Self {
         self.options.own_policy = Some(policy);
         self
@@ -208,6 +239,18 @@ impl Dacapo {
 
     /// Serves workflows and activities, and goes on with every run that earlier processes left. Serving happens in the
     /// background until the [`App`] is shut down, or the last clone, connection and handle of it is dropped.
+    ///
+    /// Several are a tuple: workflows, activities, and objects whose methods are activities.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example() -> dacapo::Result<()> {
+    /// let app = Dacapo::open("sqlite:orders.db").await?.serve((checkout, charge)).await?;
+    /// app.serve_until_signalled().await?;
+    /// # Ok(()) }
+    /// ```
     pub async fn serve<P>(mut self, items: impl Register<P>) -> Result<App> {
         if let Opened::Store { read_only: true, .. } = self.opened {
             return Err(dacapo_client::Error::ReadOnly(READ_ONLY.to_owned()).into());
@@ -243,9 +286,20 @@ impl Dacapo {
         Ok(App::of(serving, &layers))
     }
 
-    /// Plays every open run of the served queues again with these workflows, without serving them and without changing
-    /// anything, and gives those that cannot be played: those that would get stuck after a deploy of this program. Works beside the process
+    /// Replays every open run of the served queues with these workflows, without serving them and without changing
+    /// anything, and returns those that would get stuck after a deploy of this program. Works beside the process
     /// that serves them. `progress` is told now and then how many were played.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+    /// # async fn example() -> dacapo::Result<()> {
+    /// // Before the deploy, with the new build.
+    /// for run in Dacapo::open("sqlite:orders.db?mode=ro").await?.check_open_runs(checkout, |_| {}).await? {
+    ///     eprintln!("{run}");
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub async fn check_open_runs<P>(
         mut self,
         items: impl Register<P>,

@@ -23,6 +23,18 @@ use crate::{Promise, Query, Signal, Update};
 /// [`App::handle`](crate::Connection::handle) does.
 ///
 /// It keeps the connection by which it was made: an app serves as long as a handle of it is left.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # #[workflow] async fn checkout(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+/// # const CANCEL: Signal<String> = Signal::new("cancel");
+/// # async fn example(app: App) -> dacapo::Result<()> {
+/// let run = app.handle(checkout, "order-42"); // Or the handle that `app.start` gave.
+/// run.signal(CANCEL, "too bright".into()).await?;
+/// println!("{} is {}", run.workflow_id(), run.describe().await?.status);
+/// println!("{}", run.result().await?);
+/// # Ok(()) }
+/// ```
 pub struct Handle<O> {
     link: Link,
     run: RunRef,
@@ -103,7 +115,7 @@ impl<O> Handle<O> {
         Self::new(self.link.clone(), RunRef::latest(self.run.workflow_id.clone()))
     }
 
-    /// Names one run of the workflow id, by its run id.
+    /// Returns a handle on one certain run of the workflow id, by its run id.
     #[must_use]
     pub fn with_run_id(mut self, run_id: impl IntoName) -> Self {
         self.run = RunRef::exact(self.run.workflow_id, run_id.into_name());

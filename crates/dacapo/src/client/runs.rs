@@ -10,7 +10,7 @@ use dacapo_engine::blocking;
 use crate::client::link::Link;
 use crate::client::{Filter, IntoName, Result, archive};
 
-/// The runs of a backend, to look at. Over a store it works beside the process that serves it.
+/// The runs of a backend: lists, counts, checks and exports them. Over a store it works beside the process that serves it.
 ///
 /// ```
 /// # use dacapo::prelude::*;
@@ -55,7 +55,7 @@ impl Runs {
         Ok(self.link.client().list(filter.0.clone(), Some(after), limit).await?)
     }
 
-    /// Counts the runs that match: all of them, however long that takes.
+    /// Counts the runs that match: all of them, however long that takes. See [`Runs`] for an example.
     pub async fn count(&self, filter: &Filter) -> Result<u64> {
         Ok(self.link.client().count(filter.0.clone()).await?)
     }
@@ -80,7 +80,7 @@ impl Runs {
         Ok(self.link.client().describe(RunRef::latest(workflow_id.into_name())).await?)
     }
 
-    /// Returns all turns of the open run of this workflow id, or of the last, as a replay needs them.
+    /// Returns the record, turn by turn, of the open run of this workflow id, or of the last: for a test that replays it with new code.
     pub async fn transcript(&self, workflow_id: impl IntoName) -> Result<Transcript> {
         let run = RunRef::latest(workflow_id.into_name());
         self.link.transcript(self.link.client().raw_history(run).await?).await

@@ -7,9 +7,10 @@ use dacapo_core::{Entrants, Failure, Join, Launched, Parallel, Race, Scope, Scop
 use crate::Ctx;
 
 impl<S> Ctx<S> {
-    /// Plays each branch as a unit of its own and returns all their outputs in order. Branches begin in the next round.
+    /// Runs many branches concurrently and returns all their outputs in order.
     ///
-    /// Every branch is played to its end, even if others fail. Dropping the future aborts the branches. To play only some at
+    /// Each branch is a unit of its own: a strand of the run's code, which other units do not hold up. Units of a run take turns, so
+    /// no two run at the same moment. Every branch is played to its end, even if others fail. Dropping the future aborts the branches. To play only some at
     /// a time, add [`at_most`](Parallel::at_most): then a branch must be an `async` block, which schedules nothing before it
     /// is its turn.
     ///
@@ -36,7 +37,7 @@ impl<S> Ctx<S> {
         self.raw.parallel(branches)
     }
 
-    /// Launches a unit that runs concurrently with this one. Await the result for its value.
+    /// Launches a unit: code of this run that goes on concurrently with the code that launched it. Await the result for its value.
     ///
     /// If the unit fails, the workflow function is cancelled and the run fails with that failure. If the workflow function
     /// returns first, the unit is aborted: await it, or use [`Ctx::scope`].
@@ -59,7 +60,7 @@ impl<S> Ctx<S> {
         self.raw.launch(future)
     }
 
-    /// Plays a body that may launch units, and ends when the body and all its units have ended.
+    /// Runs a closure that may launch units, and ends when the closure and all its units have ended: none is left behind.
     ///
     /// The first failure among them cancels the others and is the result of the scope.
     ///
@@ -87,7 +88,8 @@ impl<S> Ctx<S> {
         self.raw.scope(body)
     }
 
-    /// Awaits all futures and returns their outputs in order, however they end. They may borrow, and are no units.
+    /// Awaits all futures concurrently and returns their outputs in order, however they end. They may borrow, because they are part of the
+    /// code that awaits them and no units of their own.
     ///
     /// ```
     /// # use dacapo::prelude::*;
@@ -101,8 +103,8 @@ impl<S> Ctx<S> {
         self.raw.join(futures)
     }
 
-    /// Awaits all futures until one fails, and returns their values in order. The first failure drops the others, which
-    /// cancels them. They may borrow, and are no units.
+    /// Awaits all futures concurrently until one fails, and returns their values in order. The first failure drops the others, which
+    /// cancels them. They may borrow, as in [`join`](Ctx::join).
     ///
     /// ```
     /// # use dacapo::prelude::*;

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::recorded::{ResultReader, accepted, encoded_all};
+use super::setters::{header_setters, setters};
 use crate::interceptor::OutboundKind;
 use crate::{ActivityFn, ActivityType, Ctx};
 
@@ -69,6 +70,25 @@ impl<S> Ctx<S> {
 }
 
 /// An activity on a task queue: await it for its result. Dropping it cancels the activity.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
+/// # async fn example(ctx: Ctx, order: String) -> Result<(), Failure> {
+/// let charged = ctx
+///     .call(charge, order)
+///     .retry(Retry::unlimited().max_pause(mins(5)))
+///     .start_to_close(secs(30)) // For one attempt.
+///     .schedule_to_close(hours(6)) // For all of them.
+///     .queue("payments")
+///     .await;
+/// match charged {
+///     Ok(receipt) => println!("{receipt}"),
+///     Err(failure) if failure.is_timeout() => println!("the bank did not answer for six hours"),
+///     Err(failure) => return Err(failure),
+/// }
+/// # Ok(()) }
+/// ```
 #[must_use = "dropping an activity cancels it; await it or call `.detach()`"]
 pub struct Call<O> {
     pending: Activity,
@@ -76,28 +96,30 @@ pub struct Call<O> {
 }
 
 impl<O> Call<O> {
-    /// Sets when failed attempts are tried again.
-    #[track_caller]
-    pub fn retry(self, retry: Retry) -> Self {
-        Self { pending: self.pending.retry(retry), ..self }
-    }
+    setters! {
+        /// Sets when failed attempts are tried again.
+        retry(retry: Retry);
 
-    /// Limits the time from this call to the end of the last attempt.
-    #[track_caller]
-    pub fn schedule_to_close(self, timeout: Duration) -> Self {
-        Self { pending: self.pending.schedule_to_close(timeout), ..self }
-    }
+        /// Limits the time from this call to the end of the last attempt.
+        schedule_to_close(timeout: Duration);
 
-    /// Limits the time that an attempt waits in its queue.
-    #[track_caller]
-    pub fn schedule_to_start(self, timeout: Duration) -> Self {
-        Self { pending: self.pending.schedule_to_start(timeout), ..self }
-    }
+        /// Limits the time that an attempt waits in its queue.
+        schedule_to_start(timeout: Duration);
 
-    /// Limits the time of one attempt. An attempt that takes longer has failed, and may be tried again.
-    #[track_caller]
-    pub fn start_to_close(self, timeout: Duration) -> Self {
-        Self { pending: self.pending.start_to_close(timeout), ..self }
+        /// Limits the time of one attempt. An attempt that takes longer has failed, and may be tried again.
+        start_to_close(timeout: Duration);
+
+        /// Sets the task queue; by default the queue of the run. A program serves the queues that it names.
+        queue(queue: impl Into<Name>);
+
+        /// Sets what a cancellation does: whether it is sent to the attempt, and whether the workflow waits for its end.
+        cancel_type(cancel: CancelType);
+
+        /// Sets the priority of the task in its queue: those with lower numbers start first.
+        priority(priority: Priority);
+
+        /// Sets a line for people, which histories show.
+        summary(summary: impl Into<String>);
     }
 
     /// Limits the time between two [heartbeats](crate::ActivityCtx::heartbeat) of an attempt. An attempt that is silent for
@@ -107,51 +129,7 @@ impl<O> Call<O> {
         Self { pending: self.pending.heartbeat(timeout), ..self }
     }
 
-    /// Sets the task queue; by default the queue of the run. A program serves the queues that it names.
-    #[track_caller]
-    pub fn queue(self, queue: impl Into<Name>) -> Self {
-        Self { pending: self.pending.queue(queue), ..self }
-    }
-
-    /// Sets what a cancellation does: whether it is sent to the attempt, and whether the workflow waits for its end.
-    #[track_caller]
-    pub fn cancel_type(self, cancel: CancelType) -> Self {
-        Self { pending: self.pending.cancel_type(cancel), ..self }
-    }
-
-    /// Sets the priority of the task in its queue: those with lower numbers start first.
-    #[track_caller]
-    pub fn priority(self, priority: Priority) -> Self {
-        Self { pending: self.pending.priority(priority), ..self }
-    }
-
-    /// Adds a header: a named value that travels beside the arguments. One that cannot be encoded fails the activation.
-    ///
-    /// ```
-    /// # use dacapo::prelude::*;
-    /// # #[activity] async fn charge(order: String) -> Result<String, Failure> { Ok(order) }
-    /// # async fn example(ctx: Ctx, order: String) -> Result<(), Failure> {
-    /// let receipt = ctx.call(charge, order).header("tenant", "ada").await?;
-    /// # Ok(()) }
-    /// ```
-    #[track_caller]
-    pub fn header<T: Serialize + ?Sized>(self, name: impl Into<Name>, value: &T) -> Self {
-        let name = name.into();
-        let value = self.recorded.header(&name, value, Location::caller());
-        self.header_payload(name, value)
-    }
-
-    /// Adds a header that is encoded already.
-    #[track_caller]
-    pub fn header_payload(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
-        Self { pending: self.pending.header(name, value), ..self }
-    }
-
-    /// Sets a line for people, which histories show.
-    #[track_caller]
-    pub fn summary(self, summary: impl Into<String>) -> Self {
-        Self { pending: self.pending.summary(summary), ..self }
-    }
+    header_setters! {}
 
     /// Detaches the activity: it runs on, and the workflow does not await its result.
     pub fn detach(self) {

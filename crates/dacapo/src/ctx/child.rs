@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::recorded::{ResultReader, accepted, encoded_all};
+use super::setters::{header_setters, setters};
 use crate::interceptor::OutboundKind;
 use crate::{Ctx, Signal, SignalExternalCall, WorkflowFn, WorkflowType};
 
@@ -42,6 +43,14 @@ impl<S> Ctx<S> {
     }
 
     /// Starts a child workflow by its name, with JSON. Several arguments are several values. See [`Ctx::child`].
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # use dacapo::json::json;
+    /// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+    /// let tracking = ctx.child_raw("ship", [json!({ "order": 42 })]).await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn child_raw(&self, workflow: impl Into<Name>, input: impl IntoIterator<Item = Value>) -> Child<Value> {
         self.child_payloads(workflow.into(), encoded_all(self, input, Location::caller()))
@@ -60,6 +69,15 @@ impl<S> Ctx<S> {
 }
 
 /// A child workflow: await it for its result, or [`Child::started`] for its start. Dropping it cancels the child.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # #[workflow] async fn ship(ctx: Ctx, order: String) -> Result<String, Failure> { Ok(order) }
+/// # async fn example(ctx: Ctx, order: String) -> Result<(), Failure> {
+/// // Ships even if this workflow ends before.
+/// ctx.child(ship, order).id("ship-42").parent_close(ParentClose::Abandon).started().await?.detach();
+/// # Ok(()) }
+/// ```
 #[must_use = "dropping a child cancels it; await it or call `.detach()`"]
 pub struct Child<O> {
     pending: dacapo_core::Child,
@@ -86,61 +104,30 @@ impl<O> Child<O> {
         self.with(|child| child.workflow_id = workflow_id.into())
     }
 
-    /// Sets the task queue; by default the queue of this run.
-    #[track_caller]
-    pub fn queue(self, queue: impl Into<Name>) -> Self {
-        Self { pending: self.pending.queue(queue), ..self }
+    setters! {
+        /// Sets the task queue; by default the queue of this run.
+        queue(queue: impl Into<Name>);
+
+        /// Sets what happens to the child when this run closes.
+        parent_close(parent_close: ParentClose);
+
+        /// Sets whether the workflow id may have been used by a closed run.
+        id_reuse(id_reuse: IdReuse);
+
+        /// Sets when the child is run again after a failure.
+        retry(retry: Retry);
+
+        /// Limits the time from the start of its first run to the end of its last.
+        execution_timeout(timeout: Duration);
+
+        /// Limits the time of one run of the child.
+        run_timeout(timeout: Duration);
+
+        /// Sets what a cancellation does: whether it is sent to the child, and whether this workflow waits for its end.
+        cancel_type(cancel: CancelType);
     }
 
-    /// Sets what happens to the child when this run closes.
-    #[track_caller]
-    pub fn parent_close(self, parent_close: ParentClose) -> Self {
-        Self { pending: self.pending.parent_close(parent_close), ..self }
-    }
-
-    /// Sets whether the workflow id may have been used by a closed run.
-    #[track_caller]
-    pub fn id_reuse(self, id_reuse: IdReuse) -> Self {
-        Self { pending: self.pending.id_reuse(id_reuse), ..self }
-    }
-
-    /// Sets when the child is run again after a failure.
-    #[track_caller]
-    pub fn retry(self, retry: Retry) -> Self {
-        Self { pending: self.pending.retry(retry), ..self }
-    }
-
-    /// Limits the time from the start of its first run to the end of its last.
-    #[track_caller]
-    pub fn execution_timeout(self, timeout: Duration) -> Self {
-        Self { pending: self.pending.execution_timeout(timeout), ..self }
-    }
-
-    /// Limits the time of one run of the child.
-    #[track_caller]
-    pub fn run_timeout(self, timeout: Duration) -> Self {
-        Self { pending: self.pending.run_timeout(timeout), ..self }
-    }
-
-    /// Sets what a cancellation does: whether it is sent to the child, and whether this workflow waits for its end.
-    #[track_caller]
-    pub fn cancel_type(self, cancel: CancelType) -> Self {
-        Self { pending: self.pending.cancel_type(cancel), ..self }
-    }
-
-    /// Adds a header: a named value that travels beside the arguments. One that cannot be encoded fails the activation.
-    #[track_caller]
-    pub fn header<T: Serialize + ?Sized>(self, name: impl Into<Name>, value: &T) -> Self {
-        let name = name.into();
-        let value = self.recorded.header(&name, value, Location::caller());
-        self.header_payload(name, value)
-    }
-
-    /// Adds a header that is encoded already.
-    #[track_caller]
-    pub fn header_payload(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
-        Self { pending: self.pending.header(name, value), ..self }
-    }
+    header_setters! {}
 
     /// Sets the priority of its tasks: those with lower numbers start first.
     #[track_caller]

@@ -10,7 +10,8 @@ use super::recorded::{ResultReader, encoded};
 use crate::{Ctx, Key};
 
 impl<S> Ctx<S> {
-    /// Returns the durable keys of this run: values by name. Setting one is a command, so replay checks key and value.
+    /// Returns the durable keys of this run: values that it keeps under names. Setting one is recorded, so replay notices code that
+    /// would now set another value.
     ///
     /// ```
     /// # use dacapo::prelude::*;
@@ -25,7 +26,7 @@ impl<S> Ctx<S> {
     }
 }
 
-/// The durable keys of a run. Setting one is a command: replay checks key and value.
+/// The durable keys of a run: values that it keeps under names. Setting one is recorded, and replay compares it.
 #[derive(Debug)]
 pub struct DurableKeys<'c, S = ()> {
     ctx: &'c Ctx<S>,

@@ -12,13 +12,15 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::recorded::{ResultReader, accepted, encoded_all};
+use super::setters::{header_setters, setters};
 use crate::interceptor::OutboundKind;
 use crate::{ActivityFn, ActivityType, Ctx};
 
 impl<S> Ctx<S> {
-    /// Runs a short activity in the process that plays this workflow, between this turn and the next, without a task queue.
+    /// Calls a short activity that runs in the process of this workflow, without a task queue: await it for its result.
     ///
-    /// Its result is recorded by the turn that takes it. If the process dies before, the activity runs again.
+    /// It costs no write of its own: its result is recorded by the turn that takes it. If the process dies before, the activity runs
+    /// again.
     ///
     /// ```
     /// # use dacapo::prelude::*;
@@ -62,6 +64,14 @@ impl<S> Ctx<S> {
 }
 
 /// An activity in the workflow's own process: await it for its result. Dropping it cancels the activity.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # #[activity] async fn look_up(city: String) -> Result<u32, Failure> { Ok(0) }
+/// # async fn example(ctx: Ctx, city: String) -> Result<(), Failure> {
+/// let code = ctx.call_local(look_up, city).retry(Retry::exponential().attempts(3)).start_to_close(secs(1)).await?;
+/// # Ok(()) }
+/// ```
 #[must_use = "dropping an activity cancels it; await it or call `.detach()`"]
 pub struct LocalCall<O> {
     pending: LocalActivity,
@@ -69,61 +79,30 @@ pub struct LocalCall<O> {
 }
 
 impl<O> LocalCall<O> {
-    /// Sets when failed attempts are tried again.
-    #[track_caller]
-    pub fn retry(self, retry: Retry) -> Self {
-        Self { pending: self.pending.retry(retry), ..self }
+    setters! {
+        /// Sets when failed attempts are tried again.
+        retry(retry: Retry);
+
+        /// Limits the time from this call to the end of the last attempt.
+        schedule_to_close(timeout: Duration);
+
+        /// Limits the time that an attempt waits for a free place.
+        schedule_to_start(timeout: Duration);
+
+        /// Limits the time of one attempt.
+        start_to_close(timeout: Duration);
+
+        /// Sets from which length on a pause between two attempts becomes a timer of the run, which survives a restart.
+        local_retry_threshold(threshold: Duration);
+
+        /// Sets what a cancellation does: whether it is sent to the attempt, and whether the workflow waits for its end.
+        cancel_type(cancel: CancelType);
+
+        /// Sets a line for people, which histories show.
+        summary(summary: impl Into<String>);
     }
 
-    /// Limits the time from this call to the end of the last attempt.
-    #[track_caller]
-    pub fn schedule_to_close(self, timeout: Duration) -> Self {
-        Self { pending: self.pending.schedule_to_close(timeout), ..self }
-    }
-
-    /// Limits the time that an attempt waits for a free place.
-    #[track_caller]
-    pub fn schedule_to_start(self, timeout: Duration) -> Self {
-        Self { pending: self.pending.schedule_to_start(timeout), ..self }
-    }
-
-    /// Limits the time of one attempt.
-    #[track_caller]
-    pub fn start_to_close(self, timeout: Duration) -> Self {
-        Self { pending: self.pending.start_to_close(timeout), ..self }
-    }
-
-    /// Sets from which length on a pause between two attempts becomes a timer of the run, which survives a restart.
-    #[track_caller]
-    pub fn local_retry_threshold(self, threshold: Duration) -> Self {
-        Self { pending: self.pending.local_retry_threshold(threshold), ..self }
-    }
-
-    /// Sets what a cancellation does: whether it is sent to the attempt, and whether the workflow waits for its end.
-    #[track_caller]
-    pub fn cancel_type(self, cancel: CancelType) -> Self {
-        Self { pending: self.pending.cancel_type(cancel), ..self }
-    }
-
-    /// Adds a header: a named value that travels beside the arguments. One that cannot be encoded fails the activation.
-    #[track_caller]
-    pub fn header<T: Serialize + ?Sized>(self, name: impl Into<Name>, value: &T) -> Self {
-        let name = name.into();
-        let value = self.recorded.header(&name, value, Location::caller());
-        self.header_payload(name, value)
-    }
-
-    /// Adds a header that is encoded already.
-    #[track_caller]
-    pub fn header_payload(self, name: impl Into<Name>, value: impl Into<Payload>) -> Self {
-        Self { pending: self.pending.header(name, value), ..self }
-    }
-
-    /// Sets a line for people, which histories show.
-    #[track_caller]
-    pub fn summary(self, summary: impl Into<String>) -> Self {
-        Self { pending: self.pending.summary(summary), ..self }
-    }
+    header_setters! {}
 
     /// Detaches the activity: it runs on, and the workflow does not await its result. A long pause between two attempts ends
     /// it, because no turn schedules the next one.

@@ -7,7 +7,9 @@ use tracing::dispatcher;
 use crate::Ctx;
 
 impl<S> Ctx<S> {
-    /// Logs a line when the code gets here for the first time: replay is silent, and so is the second of two plays. A turn
+    /// Logs a line when the code gets here for the first time, and not when it is replayed.
+    ///
+    /// The second play of a turn that is played twice is silent, too. A turn
     /// that failed and is played again logs again. Nothing is recorded, so lines may come and go with every deploy.
     ///
     /// It is an event of `tracing` at level info with target `workflow`, in the span of its turn; where the program set up

@@ -19,6 +19,7 @@ mod phase;
 mod promise;
 mod recorded;
 mod scopes;
+mod setters;
 mod side_effect;
 mod signal;
 mod values;
@@ -45,11 +46,30 @@ use serde::de::DeserializeOwned;
 use crate::interceptor::{InboundKind, OutboundKind, check_message, outbound_headers};
 use crate::{Converter, Layers};
 
-/// A workflow's access to its run, and to the state `S` that its handlers share. Cheap to clone, and it belongs to the
-/// run: the unit that is running is the one that calls. Any other use fails the activation, and no command leaves.
+/// A workflow's access to its run: calls activities, sleeps, waits for messages, starts children. `S` is the state that its
+/// handlers share.
 ///
-/// Everything here is a plain function that takes effect when it is called; what it returns can be awaited, raced,
-/// joined, dropped (which cancels) or detached.
+/// Calls take effect at once; what they return can be awaited, raced, joined, dropped (which cancels) or detached.
+///
+/// Cheap to clone. It belongs to its run, and is used by the run's own code while that is played: used from a thread or a task that
+/// the code has started, or by another run, it makes the run stuck with a report, and nothing of that turn is recorded.
+///
+/// ```
+/// use dacapo::prelude::*;
+///
+/// # #[activity] async fn remind(user: String) -> Result<(), Failure> { Ok(()) }
+/// const ANSWER: Signal<String> = Signal::new("answer");
+///
+/// #[workflow]
+/// async fn ask(ctx: Ctx, user: String) -> Result<String, Failure> {
+///     loop {
+///         match ctx.race(ctx.next_signal(ANSWER), ctx.sleep(days(7))).await? {
+///             First(answer) => return Ok(answer),
+///             Second(()) => ctx.call(remind, user.clone()).await?,
+///         }
+///     }
+/// }
+/// ```
 pub struct Ctx<S = ()> {
     raw: dacapo_core::Ctx,
     state: StateCell<S>,
@@ -76,7 +96,7 @@ impl From<dacapo_core::Ctx> for Ctx {
 }
 
 impl<S: Send + 'static> Ctx<S> {
-    /// Wraps the core's ctx for a workflow with state, with its first state. Generated code calls it.
+    /// Creates a ctx with the first state of a workflow, from the untyped ctx that the core gives it. Generated code calls it.
     pub fn with_state(raw: dacapo_core::Ctx, state: S) -> Self {
         Self::in_layers(raw, state, Layers::default())
     }
@@ -131,7 +151,7 @@ impl<S: Send + 'static> Ctx<S> {
 }
 
 impl<S> Ctx<S> {
-    /// Returns the core's ctx, which knows names and payload bytes and no types.
+    /// Returns the untyped ctx below this one, which knows names and encoded payloads.
     pub fn raw(&self) -> &dacapo_core::Ctx {
         &self.raw
     }
@@ -193,7 +213,7 @@ impl<S> Ctx<S> {
         outbound_headers(&self.layers, &self.raw, kind, name)
     }
 
-    /// Creates a value that the units and handlers of this run share. Replay rebuilds it.
+    /// Creates a value in memory that all code of this run shares: its concurrent branches and its handlers. Replay rebuilds it.
     ///
     /// A wait with [`Ctx::wait_until`] for what a cell holds is woken when the cell changes.
     ///

@@ -14,10 +14,11 @@ use crate::interceptor::InboundKind;
 use crate::{Converter, Ctx, Signal, Update};
 
 impl<S> Ctx<S> {
-    /// Opens a phase: a stretch of the workflow in which these handlers of signals and updates are open over one state.
+    /// Handles signals and updates for a stretch of the workflow, a phase: its handlers share a state, until a condition holds for it or
+    /// a timeout is over.
     ///
-    /// It opens when it is awaited, in the workflow function itself, and only one is open at a time. It ends on its condition
-    /// or its timeout, after the handlers that run then.
+    /// It opens when it is awaited, in the workflow function itself, and only one is open at a time. It ends after the handlers
+    /// that run then.
     ///
     /// ```
     /// # use dacapo::prelude::*;
@@ -80,6 +81,33 @@ impl<O> Handled<O> {
 
 /// A phase that is not open yet: await it to open it. It ends on its condition or its timeout, after the handlers that run
 /// then.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { Ok(()) }
+/// const PAY: Update<u64, u64> = Update::new("pay");
+///
+/// /// Takes payments until the price is reached, for a week at most.
+/// #[workflow]
+/// async fn collect(ctx: Ctx, price: u64) -> Result<u64, Failure> {
+///     let paid = ctx.cell(0);
+///     let unit = ctx.clone();
+///     ctx.phase(&paid)
+///         .on_update(
+///             PAY,
+///             |_, cents| if *cents > 0 { Ok(()) } else { Err("pay more than nothing".into()) },
+///             move |paid, cents| {
+///                 *paid += cents;
+///                 let (total, ctx) = (*paid, unit.clone());
+///                 Handled::with(async move { ctx.call(charge, cents).await.map(|()| total) })
+///             },
+///         )
+///         .until(move |paid| *paid >= price)
+///         .timeout(days(7))
+///         .await?;
+///     Ok(paid.read(|paid| *paid))
+/// }
+/// ```
 #[must_use = "a phase does nothing unless it is awaited"]
 pub struct Phase<S> {
     ctx: Ctx,

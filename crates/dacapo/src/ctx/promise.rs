@@ -41,6 +41,17 @@ impl<S> Ctx<S> {
 }
 
 /// An open promise: a future of the value that a caller resolves it with. Dropping it closes it.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # #[activity] async fn ask(who: String, promise: String) -> Result<(), Failure> { Ok(()) }
+/// # const ANSWER: Promise<bool> = Promise::new("answer");
+/// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+/// let answer = ctx.promise(ANSWER);
+/// ctx.call(ask, ("mona".into(), answer.id().to_string())).await?; // She answers by `Handle::resolve`.
+/// println!("{}", answer.await?);
+/// # Ok(()) }
+/// ```
 #[must_use = "dropping a promise closes it; await it"]
 pub struct OpenPromise<T> {
     pending: dacapo_core::Promise,

@@ -26,7 +26,7 @@ impl<S> Ctx<S> {
         self.raw.with_timeout(duration, future)
     }
 
-    /// Plays a future that no cancellation reaches: for cleaning up.
+    /// Awaits a future that no cancellation of the run reaches: for cleaning up.
     ///
     /// ```
     /// # use dacapo::prelude::*;
@@ -65,7 +65,7 @@ impl<S> Ctx<S> {
         self.raw.cancellable(future)
     }
 
-    /// Returns why the running unit is cancelled, or none if it is not.
+    /// Returns why the code that calls is cancelled, or none if it is not.
     ///
     /// ```
     /// # use dacapo::prelude::*;

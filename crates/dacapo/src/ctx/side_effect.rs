@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::recorded::ResultReader;
+use super::setters::setters;
 use crate::Ctx;
 
 impl<S> Ctx<S> {
@@ -44,6 +45,17 @@ impl<S> Ctx<S> {
 }
 
 /// A side effect: await it for its result. Dropping it cancels it.
+///
+/// ```
+/// # use dacapo::prelude::*;
+/// # async fn example(ctx: Ctx) -> Result<(), Failure> {
+/// let host = ctx
+///     .side_effect("read host", || async { Ok(std::env::var("HOST").or_fail()?) })
+///     .retry(Retry::none())
+///     .summary("which machine began it")
+///     .await?;
+/// # Ok(()) }
+/// ```
 #[must_use = "dropping a side effect cancels it; await it"]
 pub struct SideEffect<T> {
     pending: dacapo_core::SideEffect,
@@ -51,22 +63,15 @@ pub struct SideEffect<T> {
 }
 
 impl<T> SideEffect<T> {
-    /// Sets when failed attempts are tried again.
-    #[track_caller]
-    pub fn retry(self, retry: Retry) -> Self {
-        Self { pending: self.pending.retry(retry), ..self }
-    }
+    setters! {
+        /// Sets when failed attempts are tried again.
+        retry(retry: Retry);
 
-    /// Limits the time of one attempt.
-    #[track_caller]
-    pub fn start_to_close(self, timeout: Duration) -> Self {
-        Self { pending: self.pending.start_to_close(timeout), ..self }
-    }
+        /// Limits the time of one attempt.
+        start_to_close(timeout: Duration);
 
-    /// Sets a line for people, which histories show.
-    #[track_caller]
-    pub fn summary(self, summary: impl Into<String>) -> Self {
-        Self { pending: self.pending.summary(summary), ..self }
+        /// Sets a line for people, which histories show.
+        summary(summary: impl Into<String>);
     }
 }
 

@@ -45,7 +45,7 @@ impl<S> Ctx<S> {
         self.raw.wait_until(condition)
     }
 
-    /// Ends this unit's step: it goes on in the next round, after the other units that can go on.
+    /// Lets all other code of the run go on that can, and then goes on itself.
     pub fn yield_now(&self) -> YieldNow {
         self.raw.yield_now()
     }

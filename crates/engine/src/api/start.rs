@@ -40,7 +40,7 @@ use crate::turn::plan::Plan;
 use crate::turn::rest::rest;
 use crate::turn::stuck::set_stuck;
 use crate::turn::validate::check_retry;
-use crate::writes::submit;
+use crate::writes::{submit, submit_turn};
 
 /// A run to be started.
 #[derive(Clone, Debug, Default)]
@@ -273,10 +273,10 @@ fn start_with_turn(
     let (workflow_id, run_id) = (new.workflow_id.clone(), new.run_id.clone());
     let fallback = new.clone();
     write.run = TurnOf::New(Box::new(new));
-    submit(shared, Write::Turn(Box::new(write)), move |shared, result| match result {
+    let workflow = playable.info.name.workflow.clone();
+    submit_turn(shared, &workflow, write, move |shared, result| match result {
         Ok(Written::Turn(written)) => {
             let started = StartedAs { workflow_id, run_id, run: written.run, fresh: true };
-            shared.run_meters.started(&playable.info.name.workflow);
             begin(shared, playable, committing, *written, move || drop(answer.send(Ok(started))));
         }
         Ok(other) => unreachable!("a turn was answered with {other:?}"),
@@ -371,7 +371,6 @@ fn start_alone(shared: &Arc<Shared>, new: NewRun, why: Alone, answer: AnswerSend
             let StartedRun { run, run_id, fresh, .. } = started.clone();
             let _ = answer.send(Ok(StartedAs { workflow_id: workflow_id.clone(), run_id, run, fresh }));
             if fresh {
-                shared.run_meters.started(&started.workflow);
                 begin_alone(shared, started, why, &workflow_id);
             }
         }

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use dacapo_core::{Name, Timestamp, Watch};
+use dacapo_core::{DurationText, Name, Timestamp, Watch};
 use dacapo_sync::{Condvar, Mutex, ranks};
 use dacapo_worker::{Attempt, Attempts, DeadlockWatch, GiveUp, TurnPool, WatchedTurn};
 use tokio::runtime::Handle;
@@ -208,7 +208,8 @@ pub fn force_exit_after(time: Duration, why: &str) {
     let why = why.to_owned();
     let exit = thread("dacapo-exit", move || {
         std::thread::sleep(time);
-        eprintln!("dacapo: the process ends now, with exit code 1: its shutdown did not end within {time:?} ({why})");
+        let time = DurationText(time);
+        eprintln!("dacapo: the process ends now, with exit code 1: its shutdown did not end within {time} ({why})");
         std::process::exit(1);
     });
     if let Err(error) = exit {

@@ -1,5 +1,6 @@
 //! The life of an engine, from opening to shutdown.
 
+pub(crate) mod count_open;
 pub(crate) mod halt;
 pub(crate) mod halted;
 pub(crate) mod recover;

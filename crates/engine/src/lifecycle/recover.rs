@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use dacapo_client::Error;
-use dacapo_store::{Filter, SharedStore, StoreError};
+use dacapo_store::{Filter, Shard, Shards, SharedStore, StoreError};
 
 use crate::activity::adopt::{Origins, adopt};
 use crate::crash_guard::count::count_crash;
 use crate::host::Steady;
+use crate::lifecycle::count_open::count_open;
 use crate::lifecycle::halt::halt;
 use crate::lifecycle::retention::begin_retention;
 use crate::nodes::events::EngineEvents;
@@ -40,6 +41,7 @@ pub(crate) fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
         poke(shared, run);
     }
     begin_retention(shared)?;
+    count_open(shared, &Shards::from_iter([Shard(0)]));
     // Wake at once for what is due already.
     shared.host.wake_at(Steady::default());
     Ok(())

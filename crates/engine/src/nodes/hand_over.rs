@@ -30,6 +30,7 @@ pub(crate) fn lost(shared: &Arc<Shared>, shards: &Shards, all: bool) {
     let is_lost = |run: RunNo| all || shards.has_run(run);
     shared.timers.forget(is_lost);
     shared.watchers.forget(is_lost);
+    shared.run_meters.open().lose(|shard| all || shards.contains(shard));
     if all {
         for task in shared.tasks.remove_all() {
             if let Some(handle) = task.handle() {

@@ -10,6 +10,7 @@ use crate::activity::adopt::{Origins, adopt};
 use crate::activity::cancel::{cancel_task, give_up_tasks};
 use crate::activity::dispatch::dispatch;
 use crate::host::WorkKind;
+use crate::lifecycle::count_open::count_open_again;
 use crate::lifecycle::shutdown;
 use crate::nodes::claim::claim;
 use crate::read::outcome::{closed_run, outcome_of};
@@ -134,6 +135,7 @@ pub(crate) fn look(shared: &Arc<Shared>, owned: Shards) {
             tracing::error!(%error, "what other nodes have done cannot be looked for");
         }
         claim(shared);
+        count_open_again(shared);
     });
 }
 

@@ -6,6 +6,7 @@ use dacapo_store::{RunRow, Shards, SharedStore, StoreError};
 
 use crate::activity::adopt::{Origins, adopt};
 use crate::host::{Steady, WorkKind};
+use crate::lifecycle::count_open::count_open;
 use crate::lifecycle::halt::halt;
 use crate::nodes::claim::claim;
 use crate::nodes::notices::stored;
@@ -25,6 +26,7 @@ pub(crate) fn gained(shared: &Arc<Shared>, shards: Shards) {
         // Wake at once for what is due already.
         shared.host.wake_at(Steady::default());
         claim(shared);
+        count_open(shared, &shards);
     });
 }
 

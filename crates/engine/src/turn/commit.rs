@@ -34,7 +34,7 @@ use crate::turn::plan::Plan;
 use crate::turn::rest::rest;
 use crate::turn::stuck::{retry_later, set_stuck};
 use crate::turn::update_outcome::{late_tasks, settle};
-use crate::writes::submit;
+use crate::writes::{submit, submit_turn};
 
 /// The effects of a turn, as far as they are known before its commit.
 pub(crate) struct Committing {
@@ -119,9 +119,10 @@ pub(crate) fn commit(shared: &Arc<Shared>, cached: Arc<CachedRun>, mut playable:
     let Some(last) = plans.pop() else { return rest(shared, &cached, Some(playable)) };
     // A deferred turn asks for nothing that others could see. If it is refused, so is the last.
     let refused = Arc::new(Mutex::new(ranks::DEFERRED_TURNS, None));
+    let workflow = playable.info.name.workflow.clone();
     for plan in plans {
         let refused = refused.clone();
-        submit(shared, Write::Turn(Box::new(plan.write)), move |_, result| {
+        submit_turn(shared, &workflow, plan.write, move |_, result| {
             if let Err(error) = result {
                 refused.lock().get_or_insert(error);
             }
@@ -129,7 +130,7 @@ pub(crate) fn commit(shared: &Arc<Shared>, cached: Arc<CachedRun>, mut playable:
     }
     let Plan { write, effects } = last;
     let committing = Committing::new(&write, effects, crash_count);
-    submit(shared, Write::Turn(Box::new(write)), move |shared, result| {
+    submit_turn(shared, &workflow, write, move |shared, result| {
         let earlier = refused.lock().take();
         match (earlier, result) {
             (None, Ok(Written::Turn(written))) => committed(shared, &cached, playable, committing, *written),
@@ -155,9 +156,9 @@ pub(crate) fn committed(
     drop(state);
     ended(shared, Ended::Turn(cached, committing.crash_count));
     let made = std::mem::take(&mut written.tasks);
-    let (chain, name) = (playable.info.first_run_id.clone(), playable.info.name.clone());
+    let chain = playable.info.first_run_id.clone();
     let effects = committing.effects(shared, &playable, &made, written);
-    apply(shared, Source { run: cached.no, chain: &chain, workflow: &name.workflow }, effects);
+    apply(shared, Source { run: cached.no, chain: &chain }, effects);
     if cached.lock().is_gone && !is_closed {
         end_made_tasks(shared, cached.no, made);
     }
@@ -212,9 +213,9 @@ pub(crate) fn committed_beside(
     mut written: TurnWritten,
 ) {
     let made = std::mem::take(&mut written.tasks);
-    let (chain, name) = (playable.info.first_run_id.clone(), playable.info.name.clone());
+    let chain = playable.info.first_run_id.clone();
     let effects = committing.effects(shared, &playable, &made, written);
-    apply(shared, Source { run, chain: &chain, workflow: &name.workflow }, effects);
+    apply(shared, Source { run, chain: &chain }, effects);
     drop(playable);
     // Other threads may have played the run on and ended some of its tasks, or the run. Only the store knows.
     if let Err(error) = give_up_ended_tasks(shared, run, &made) {

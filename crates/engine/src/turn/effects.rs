@@ -53,12 +53,11 @@ pub(crate) enum Effect {
 pub(crate) struct Source<'a> {
     pub(crate) run: RunNo,
     pub(crate) chain: &'a Name,
-    pub(crate) workflow: &'a Name,
 }
 
 /// Applies effects, in order. New tasks run when they are dispatched.
 pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effect>) {
-    let Source { run, chain, workflow } = source;
+    let Source { run, chain } = source;
     for effect in effects {
         match effect {
             // A run that moves to another node takes its timers and tasks with it.
@@ -81,19 +80,12 @@ pub(crate) fn apply(shared: &Arc<Shared>, source: Source<'_>, effects: Vec<Effec
             Effect::AcceptUpdate(update) => shared.waiters.update_accepted(chain, &update),
             Effect::AnswerUpdate(update, answer) => shared.waiters.update_answered(chain, &update, &answer),
             Effect::Deliver(sent) => deliver_sent(shared, &sent),
-            Effect::Started(started) => {
-                shared.run_meters.started(&started.workflow);
-                begin_started(shared, &started);
-            }
-            Effect::CloseOther(closed) => {
-                shared.run_meters.closed(&closed.workflow, closed.status);
-                close_other(shared, &closed);
-            }
+            Effect::Started(started) => begin_started(shared, &started),
+            Effect::CloseOther(closed) => close_other(shared, &closed),
             Effect::Close(status, outcome) => {
                 // Activities that the workflow detached run on. Remove the run first, then answer its callers: see
                 // `Engine::result_of`.
                 forget(shared, run);
-                shared.run_meters.closed(workflow, status);
                 shared.waiters.run_closed(run, chain, status, &outcome);
                 shared.tell_watchers(run);
             }
@@ -124,9 +116,9 @@ pub(crate) fn planned(planned: PlannedEffects) -> Vec<Effect> {
 
 /// Applies the effects of a write that is not a turn.
 pub(crate) fn apply_in_other_runs(shared: &Arc<Shared>, written: TurnWritten) {
-    // None of these effects is of the run itself, so its chain and workflow do not matter.
+    // None of these effects is of the run itself, so its chain does not matter.
     let (run, chain) = (written.run, Name::default());
-    apply(shared, Source { run, chain: &chain, workflow: &chain }, in_other_runs(written).collect());
+    apply(shared, Source { run, chain: &chain }, in_other_runs(written).collect());
 }
 
 /// Makes the effects of a write in other runs.

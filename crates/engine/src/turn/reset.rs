@@ -48,11 +48,10 @@ pub(crate) fn reset(shared: &Arc<Shared>, cached: Arc<CachedRun>, request: Reset
         }
     };
     let (run_id, timers) = (write.new.run_id.clone(), write.new.timers.clone());
-    let RunRow { workflow_id, workflow, first_run_id: chain, .. } = row;
+    let RunRow { workflow_id, first_run_id: chain, .. } = row;
     submit(shared, Write::Reset(Box::new(write)), move |shared, result| match result {
         Ok(Written::Turn(written)) => shared.later(WorkKind::Read, Some(cached.no), move |shared| {
             let run = written.run;
-            shared.run_meters.started(&workflow);
             // The tasks and timers of the new run come first: its messages may wake it at once.
             adopt_run(shared, run, &timers);
             shared.waiters.run_reset(cached.no, run, &chain, &dropped);

@@ -369,6 +369,7 @@ fn a_result_that_crosses_a_cancel_leaves_no_task() {
     };
     let store = Arc::new(MemoryStore::new());
     let engine = Engine::open(store.clone(), host.clone(), serving()).unwrap();
+    host.settle(&engine);
     drop(engine.start(new()));
     host.step();
     assert_eq!(host.waiting(), 1, "the attempt");

@@ -34,29 +34,13 @@ fn is_alone(write: &Write) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use dacapo_core::{IdReuse, Name, Timestamp};
-    use dacapo_store::{IdConflict, NewRun, RunNo};
+    use dacapo_store::RunNo;
+    use dacapo_store::conformance::order;
 
     use super::*;
 
     fn start(number: usize) -> Write {
-        Write::Start(Box::new(NewRun {
-            run_id: format!("run-{number}").into(),
-            workflow_id: format!("order-{number}").into(),
-            workflow: "kit".into(),
-            queue: "main".into(),
-            started: Timestamp::default(),
-            pins: Vec::new(),
-            start: Vec::new(),
-            parent: None,
-            first_run_id: Name::default(),
-            reuse: IdReuse::AllowDuplicate,
-            conflict: IdConflict::Fail,
-            request: None,
-            timers: Vec::new(),
-            memo: Vec::new(),
-            attributes: Vec::new(),
-        }))
+        Write::Start(Box::new(order(number)))
     }
 
     #[test]

@@ -18,28 +18,7 @@ impl Rows for Overlay<'_> {
 
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo> {
         let no = self.run_number(&new.queue)?;
-        let first_run_id = if new.first_run_id.is_empty() { &new.run_id } else { &new.first_run_id };
-        let row = RunRow {
-            no,
-            run_id: new.run_id.clone(),
-            workflow_id: new.workflow_id.clone(),
-            workflow: new.workflow.clone(),
-            queue: new.queue.clone(),
-            status: Status::Open,
-            started: new.started,
-            closed: None,
-            turns,
-            owner,
-            epoch,
-            pins: new.pins.clone(),
-            parent: new.parent.clone(),
-            first_run_id: first_run_id.clone(),
-            stuck: None,
-            crash_count: 0,
-            memo: new.memo.clone(),
-            published: None,
-            result: None,
-        };
+        let row = RunRow::started(no, new, turns, owner, epoch);
         self.add_run(row, new.request.clone());
         Ok(no)
     }
@@ -49,8 +28,7 @@ impl Rows for Overlay<'_> {
             Some(no) => no,
             None => self.run_number(&run.queue)?,
         };
-        let row = RunRow { no, owner: None, epoch: Epoch::default(), parent: None, crash_count: 0, ..run.clone() };
-        self.add_run(row, request.cloned());
+        self.add_run(run.imported(no), request.cloned());
         Ok(no)
     }
 

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use dacapo_core::{IdReuse, Name, Seq, Timestamp};
+use dacapo_core::{Seq, Timestamp};
 use dacapo_postgres::PostgresStore;
+pub(crate) use dacapo_store::conformance::order as new;
 use dacapo_store::{
-    AttemptWrite, Filter, IdConflict, NewMessage, NewRun, NewTask, NodeEvents, Notice, ReadRuns, ReadTurns, Recipient,
-    Refused, RunNo, Shards, SharedStore, StoreError, TaskNo, TurnOf, TurnWrite, Write, Writes, Written,
+    AttemptWrite, Filter, NewMessage, NewRun, NewTask, NodeEvents, Notice, ReadRuns, ReadTurns, Recipient, Refused,
+    RunNo, Shards, SharedStore, StoreError, TaskNo, TurnOf, TurnWrite, Write, Writes, Written,
 };
 
 use crate::schema::Schema;
@@ -80,26 +81,6 @@ fn submit(store: &PostgresStore, write: Write) -> mpsc::Receiver<Result<Written,
 
 pub(crate) fn write(store: &PostgresStore, write: Write) -> Result<Written, StoreError> {
     submit(store, write).recv().expect("every write is answered")
-}
-
-pub(crate) fn new(number: usize) -> NewRun {
-    NewRun {
-        run_id: format!("run-{number}").into(),
-        workflow_id: format!("order-{number}").into(),
-        workflow: "kit".into(),
-        queue: "main".into(),
-        started: Timestamp::from_millis(1),
-        pins: vec![1],
-        start: vec![2],
-        parent: None,
-        first_run_id: Name::default(),
-        reuse: IdReuse::AllowDuplicate,
-        conflict: IdConflict::Fail,
-        request: None,
-        timers: Vec::new(),
-        memo: Vec::new(),
-        attributes: Vec::new(),
-    }
 }
 
 pub(crate) fn started(store: &PostgresStore, number: usize) -> RunNo {

@@ -32,7 +32,7 @@ impl<'r> Identity<'r> {
             owner,
             pins: &new.pins,
             parent: new.parent.as_ref(),
-            first_run_id: if new.first_run_id.is_empty() { &new.run_id } else { &new.first_run_id },
+            first_run_id: new.chain(),
             request: new.request.as_deref(),
         }
     }

@@ -115,12 +115,6 @@ impl TestNode {
     }
 }
 
-/// Returns a run with ids of its own.
-pub(super) fn order(number: usize) -> NewRun {
-    let (workflow_id, run_id) = (format!("order-{number}").into(), format!("run-{number}").into());
-    NewRun { workflow_id, run_id, ..new_run("order", "run") }
-}
-
 /// Returns a turn of a run that was taken by no epoch.
 pub(super) fn plain_turn(run: RunNo, number: u64) -> TurnWrite {
     TurnWrite { epoch: Epoch::default(), ..turn(run, number) }

@@ -132,6 +132,20 @@ pub fn a_request_that_comes_again_with_another_input_is_refused(store: &dyn Stor
     assert_eq!(store.count(&Filter::default(), u64::MAX).unwrap(), 1);
 }
 
+pub fn open_runs_are_listed_with_their_workflows_oldest_first(store: &dyn Store) {
+    let [first, second, third] =
+        [("a", "r1", "kit"), ("b", "r2", "bag"), ("c", "r3", "kit")].map(|(id, run_id, workflow)| {
+            start(store, NewRun { workflow: workflow.into(), ..new_run(id, run_id) }).unwrap().run
+        });
+    let rows =
+        |all: &[(RunNo, &'static str)]| all.iter().map(|(no, name)| (*no, Name::from(*name))).collect::<Vec<_>>();
+    assert_eq!(store.open_runs(None, 2).unwrap(), rows(&[(first, "kit"), (second, "bag")]));
+    assert_eq!(store.open_runs(Some(second), 2).unwrap(), rows(&[(third, "kit")]));
+    let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));
+    write(store, Write::Close { run: second, status: Status::Terminated, at: at(20), failure }).unwrap();
+    assert_eq!(store.open_runs(None, 9).unwrap(), rows(&[(first, "kit"), (third, "kit")]));
+}
+
 pub fn runs_are_listed_newest_first_in_pages(store: &dyn Store) {
     for (place, (workflow_id, run_id)) in [("a", "r1"), ("b", "r2"), ("c", "r3"), ("d", "r4")].into_iter().enumerate() {
         let workflow = if place % 2 == 0 { "even" } else { "odd" };

@@ -18,28 +18,7 @@ impl Rows for Tables {
 
     fn insert_run(&mut self, new: &NewRun, turns: u64, owner: Option<NodeNo>, epoch: Epoch) -> Result<RunNo> {
         let no = RunNo::new(self.next(), self.shard_of(&new.queue));
-        let first_run_id = if new.first_run_id.is_empty() { new.run_id.clone() } else { new.first_run_id.clone() };
-        let row = RunRow {
-            no,
-            run_id: new.run_id.clone(),
-            workflow_id: new.workflow_id.clone(),
-            workflow: new.workflow.clone(),
-            queue: new.queue.clone(),
-            status: Status::Open,
-            started: new.started,
-            closed: None,
-            turns,
-            owner,
-            epoch,
-            pins: new.pins.clone(),
-            parent: new.parent.clone(),
-            first_run_id,
-            stuck: None,
-            crash_count: 0,
-            memo: new.memo.clone(),
-            published: None,
-            result: None,
-        };
+        let row = RunRow::started(no, new, turns, owner, epoch);
         self.runs.insert(no, row);
         self.open.insert(new.workflow_id.clone(), no);
         if let Some(request) = &new.request {
@@ -53,8 +32,7 @@ impl Rows for Tables {
         if let Some(request) = request {
             self.requests.insert(request.clone(), no);
         }
-        let row = RunRow { no, owner: None, epoch: Epoch::default(), parent: None, crash_count: 0, ..run.clone() };
-        self.runs.insert(no, row);
+        self.runs.insert(no, run.imported(no));
         Ok(no)
     }
 

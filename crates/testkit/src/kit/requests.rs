@@ -11,6 +11,18 @@ use super::{Kit, KitRun};
 
 impl Kit {
     /// Signals a run.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # use dacapo_testkit::Kit;
+    /// # const APPROVE: Signal<String> = Signal::new("approve");
+    /// # #[workflow] async fn request(ctx: Ctx, what: String) -> Result<String, Failure> { Ok(format!("{what}, approved by {}", ctx.next_signal(APPROVE).await?)) }
+    ///
+    /// let mut kit = Kit::new();
+    /// let run = kit.start(request, "a chair".into());
+    /// kit.signal(&run, APPROVE, "mona".into()).unwrap();
+    /// assert_eq!(kit.result(&run), Ok("a chair, approved by mona".into()));
+    /// ```
     #[track_caller]
     pub fn signal<O: 'static, T: Serialize + Clone>(
         &mut self,
@@ -28,6 +40,26 @@ impl Kit {
     }
 
     /// Queries a run.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # use dacapo_testkit::Kit;
+    /// # const ADD: Update<u64, u64> = Update::new("add");
+    /// # const TOTAL: dacapo::Query<(), u64> = dacapo::Query::new("total");
+    /// # #[workflow] async fn cart(ctx: Ctx) -> Result<u64, Failure> {
+    /// #     let total = ctx.cell(0);
+    /// #     let (added, asked, full) = (total.clone(), total.clone(), total);
+    /// #     ctx.on_query(TOTAL, move |()| Ok(asked.read(|total| *total)));
+    /// #     ctx.on_update(ADD, |_| Ok(()), move |n| { let total = added.clone(); async move { *total.lock() += n; Ok(total.read(|total| *total)) } });
+    /// #     ctx.wait_until(move || full.read(|total| *total >= 10)).await?;
+    /// #     Ok(10)
+    /// # }
+    ///
+    /// let mut kit = Kit::new();
+    /// let run = kit.start(cart, ());
+    /// kit.update(&run, ADD, 3).unwrap();
+    /// assert_eq!(kit.query(&run, TOTAL, ()).unwrap(), 3);
+    /// ```
     #[track_caller]
     pub fn query<O, I: Serialize, A: DeserializeOwned>(
         &mut self,
@@ -40,6 +72,26 @@ impl Kit {
     }
 
     /// Sends an update and returns its answer. Time passes if the update takes any.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # use dacapo_testkit::Kit;
+    /// # const ADD: Update<u64, u64> = Update::new("add");
+    /// # const TOTAL: dacapo::Query<(), u64> = dacapo::Query::new("total");
+    /// # #[workflow] async fn cart(ctx: Ctx) -> Result<u64, Failure> {
+    /// #     let total = ctx.cell(0);
+    /// #     let (added, asked, full) = (total.clone(), total.clone(), total);
+    /// #     ctx.on_query(TOTAL, move |()| Ok(asked.read(|total| *total)));
+    /// #     ctx.on_update(ADD, |_| Ok(()), move |n| { let total = added.clone(); async move { *total.lock() += n; Ok(total.read(|total| *total)) } });
+    /// #     ctx.wait_until(move || full.read(|total| *total >= 10)).await?;
+    /// #     Ok(10)
+    /// # }
+    ///
+    /// let mut kit = Kit::new();
+    /// let run = kit.start(cart, ());
+    /// assert_eq!(kit.update(&run, ADD, 3).unwrap(), 3);
+    /// assert_eq!(kit.update(&run, ADD, 7).unwrap(), 10);
+    /// ```
     #[track_caller]
     pub fn update<O: 'static, I: Serialize + Clone, A: DeserializeOwned + 'static>(
         &mut self,
@@ -56,6 +108,17 @@ impl Kit {
     }
 
     /// Resolves a promise of a run.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # use dacapo_testkit::Kit;
+    /// # const ANSWER: Promise<bool> = Promise::new("answer");
+    /// # #[workflow] async fn ask(ctx: Ctx) -> Result<bool, Failure> { ctx.promise(ANSWER).await }
+    /// let mut kit = Kit::new();
+    /// let run = kit.start(ask, ());
+    /// kit.resolve(&run, ANSWER, true).unwrap();
+    /// assert_eq!(kit.result(&run), Ok(true));
+    /// ```
     #[track_caller]
     pub fn resolve<O: 'static, T: Serialize + Clone>(
         &mut self,
@@ -79,6 +142,24 @@ impl Kit {
     }
 
     /// Completes the attempt of a completion token, or lets it fail.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # use dacapo_testkit::Kit;
+    /// use std::sync::mpsc;
+    ///
+    /// # #[activity] async fn ask(who: String) -> Result<bool, Failure> { unimplemented!("tests ask no one") }
+    /// # #[workflow] async fn decide(ctx: Ctx, who: String) -> Result<bool, Failure> { ctx.call(ask, who).await }
+    /// let mut kit = Kit::new();
+    /// let (tell, tokens) = mpsc::channel();
+    /// kit.fake_with(ask, move |ctx, _| {
+    ///     tell.send(ctx.completion_token()).unwrap();
+    ///     async move { Err(ctx.complete_later()) }
+    /// });
+    /// let run = kit.start(decide, "mona".into());
+    /// kit.complete(&tokens.recv().unwrap(), Ok(true)).unwrap();
+    /// assert_eq!(kit.result(&run), Ok(true));
+    /// ```
     #[track_caller]
     pub fn complete<T: Serialize>(&mut self, token: &str, result: Result<T, Failure>) -> Result<(), Error> {
         let (deaths, token) = (self.processes.deaths.len(), token.to_owned());
@@ -99,6 +180,18 @@ impl Kit {
     }
 
     /// Terminates a run.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # use dacapo_testkit::Kit;
+    /// # const APPROVE: Signal<String> = Signal::new("approve");
+    /// # #[workflow] async fn request(ctx: Ctx, what: String) -> Result<String, Failure> { Ok(format!("{what}, approved by {}", ctx.next_signal(APPROVE).await?)) }
+    ///
+    /// let mut kit = Kit::new();
+    /// let run = kit.start(request, "a chair".into());
+    /// kit.terminate(&run, "there are chairs enough").unwrap();
+    /// assert!(kit.is_closed(&run));
+    /// ```
     #[track_caller]
     pub fn terminate<O: 'static>(&mut self, run: &KitRun<O>, reason: &'static str) -> Result<(), Error> {
         let (id, deaths) = (run.workflow_id.clone(), self.processes.deaths.len());
@@ -118,6 +211,21 @@ impl Kit {
     }
 
     /// Resets a run to an earlier turn.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # use dacapo_testkit::Kit;
+    /// # #[activity] async fn charge(cents: u64) -> Result<(), Failure> { unimplemented!("tests charge no card") }
+    /// # #[workflow] async fn pay(ctx: Ctx, cents: u64) -> Result<u64, Failure> { ctx.call(charge, cents).await.map(|()| cents) }
+    ///
+    /// let mut kit = Kit::new();
+    /// let charges = kit.fake(charge, |_| Ok(()));
+    /// let run = kit.start(pay, 500);
+    /// kit.result(&run).unwrap();
+    /// kit.reset(&run, 1, "try the turn after the charge again").unwrap();
+    /// assert_eq!(kit.result(&run), Ok(500));
+    /// assert_eq!(charges.count(), 1); // Its result is kept.
+    /// ```
     #[track_caller]
     pub fn reset<O: 'static>(&mut self, run: &KitRun<O>, turn: u64, reason: &'static str) -> Result<(), Error> {
         let id = run.workflow_id.clone();
@@ -136,6 +244,18 @@ impl Kit {
     }
 
     /// Asks a run to cancel.
+    ///
+    /// ```
+    /// # use dacapo::prelude::*;
+    /// # use dacapo_testkit::Kit;
+    /// # const APPROVE: Signal<String> = Signal::new("approve");
+    /// # #[workflow] async fn request(ctx: Ctx, what: String) -> Result<String, Failure> { Ok(format!("{what}, approved by {}", ctx.next_signal(APPROVE).await?)) }
+    ///
+    /// let mut kit = Kit::new();
+    /// let run = kit.start(request, "a chair".into());
+    /// kit.cancel(&run, "there are chairs enough").unwrap();
+    /// assert!(kit.result(&run).is_err());
+    /// ```
     #[track_caller]
     pub fn cancel<O: 'static>(&mut self, run: &KitRun<O>, reason: &'static str) -> Result<(), Error> {
         let (id, deaths) = (run.workflow_id.clone(), self.processes.deaths.len());

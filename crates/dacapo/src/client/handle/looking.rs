@@ -29,12 +29,12 @@ impl<O> Handle<O> {
         Ok(self.client().describe(self.run.clone()).await?)
     }
 
-    /// Returns what every unit of the run waits for, and where in its code. The run may have to be played again for that.
+    /// Returns what the run waits for, and where in its code: a line for each of its units. The run may have to be played again for that.
     ///
     /// ```
     /// # use dacapo::prelude::*;
     /// # async fn example(run: Handle<String>) -> dacapo::Result<()> {
-    /// println!("{}", run.inspect().await?); // One line for each unit.
+    /// println!("{}", run.inspect().await?);
     /// # Ok(()) }
     /// ```
     pub async fn inspect(&self) -> Result<Inspection> {
@@ -71,7 +71,7 @@ impl<O> Handle<O> {
         Ok(self.client().history(self.run.clone(), after, limit).await?)
     }
 
-    /// Returns all turns of the run, as a replay needs them. On a Temporal cluster they are made by a replay, so an app has them that
+    /// Returns the record of the run, turn by turn, as a replay needs it: for a test that replays it with new code. On a Temporal cluster they are made by a replay, so an app has them that
     /// serves the workflow, and a connection has not.
     pub async fn transcript(&self) -> Result<Transcript> {
         self.link.transcript(self.client().raw_history(self.run.clone()).await?).await

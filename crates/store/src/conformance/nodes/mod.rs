@@ -3,7 +3,7 @@
 mod ownership;
 mod together;
 
-use super::cluster::{TestNode, as_write, one_of, order, plain_turn, settle, until};
+use super::cluster::{TestNode, as_write, one_of, plain_turn, settle, until};
 use super::*;
 
 pub use super::cluster::{Cluster, clustered};
