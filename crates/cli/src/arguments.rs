@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::demo::Demo;
+
 /// Looks at durable workflows and changes them.
 #[derive(Debug, Parser)]
 #[command(name = "dacapo", version, max_term_width = 100, after_help = EXIT_CODES)]
@@ -31,6 +33,8 @@ Exit codes:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// Run a small shop on a file: kill it, run it again, it goes on
+    Demo(Demo),
     /// List runs, newest first
     List(List),
     /// Count runs, each group up to 10,000

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod backend;
+mod demo;
 mod failure;
 mod output;
 mod text;

@@ -10,6 +10,7 @@ use clap::CommandFactory as _;
 
 use crate::arguments::{Arguments, Verb};
 use crate::backend::connect;
+use crate::demo::demo;
 use crate::failure::Result;
 use crate::output::Output;
 
@@ -22,6 +23,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
             return Ok(());
         }
         Verb::Man => return Ok(clap_mangen::Man::new(Arguments::command()).render(&mut std::io::stdout())?),
+        Verb::Demo(asked) => return demo(asked, output).await,
         _ => {}
     }
     let connection = connect(url.as_deref()).await?;
@@ -49,6 +51,6 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         Verb::Backup { file } => store::back_up(client, file, output).await,
         Verb::Verify => store::verify(client, output).await,
         Verb::Export { file, search } => store::export(&connection, file, &search, output).await,
-        Verb::Completions { .. } | Verb::Man => Ok(()),
+        Verb::Completions { .. } | Verb::Man | Verb::Demo(_) => Ok(()),
     }
 }

@@ -1,5 +1,6 @@
 //! The command as people call it: on a file that a program serves, on one that none serves, and with what is wrong.
 
+mod demo;
 mod shop;
 
 use expect_test::expect;
