@@ -37,6 +37,8 @@
 //! A wrong input type does not compile. What cannot be decoded at run time is treated by whose it is: see [`json`].
 
 pub mod backend;
+#[doc(hidden)]
+pub mod deploy;
 pub mod json;
 pub mod prelude;
 
@@ -93,6 +95,7 @@ pub use dacapo_worker::{
     QueueSettings, QueueValues, Registry, RegistryError, SettingError, SettingErrors, SettingUnit, StoppingCode,
     TerminationState, TokenError,
 };
+pub use deploy::{DeployProblem, DeployReport};
 pub use durations::{days, hours, millis, mins, secs};
 pub use interceptor::{
     ActivityCall, CodeFuture, InboundKind, InboundMessage, Interceptor, Next, OutboundCommand, OutboundKind,

@@ -1,12 +1,13 @@
 //! The replay check: open runs are played again with the code at hand, before anything wakes them. Nothing is changed
 //! or logged; the caller gets the runs that the code cannot play.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use dacapo_client::{Error, Unplayable};
 use dacapo_core::{Timestamp, Watch};
-use dacapo_store::{Doing, Filter, ListPlace, RunNo, RunRow, Status, StoreError};
+use dacapo_store::{Doing, Filter, ListPlace, RunNo, RunRow, Status, StoreError, StuckCause};
 use dacapo_worker::{Deadlock, DeadlockWatch, GiveUp, RunToPlay, StuckPlay, TurnHost, WatchedTurn, Worker};
 
 use crate::crash_guard::count::quarantine_reason;
@@ -14,6 +15,7 @@ use crate::engine::Engine;
 use crate::host::blocking::no_thread;
 use crate::options::Options;
 use crate::read::Reader;
+use crate::report::stuck_reason::StuckReason;
 use crate::run::open_operations::OpenOperations;
 use crate::turn::replay::{Replayed, new_instance, replay};
 use crate::workers::Workers;
@@ -40,26 +42,29 @@ impl Reader {
             workers: Workers::new(&options.queues, &options.default_queue, &options.registry),
             host: Arc::new(host),
         });
-        let mut thread = CheckThread::new(&check).map_err(no_thread)?;
+        let count = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = (0..count).map(|_| CheckThread::new(&check).map_err(no_thread));
+        let mut threads: Vec<CheckThread> = threads.collect::<Result<_, _>>()?;
         let open = Filter { status: Some(Status::Open), ..Filter::default() };
         let (mut before, mut played, mut found) = (None, 0, Vec::new());
         loop {
             let rows = self.store().list(&open, before.map(ListPlace::from), PAGE)?;
             let (last, is_full) = (rows.last().map(|row| row.no), rows.len() == PAGE);
-            for row in rows.into_iter().filter(|row| options.queues.contains_key(&row.queue)) {
-                let (workflow_id, run_id) = (row.workflow_id.clone(), row.run_id.clone());
-                let workflow = row.workflow.clone();
-                let reason = match thread.check(row) {
-                    Checked::Played(result) => result?,
-                    Checked::Deadlock(reason) => {
-                        // The thread that plays the run may never return.
-                        thread = CheckThread::new(&check).map_err(no_thread)?;
-                        Some(reason)
-                    }
-                };
-                found.extend(reason.map(|reason| Unplayable::new(workflow_id, run_id, workflow, reason)));
-                played += 1;
-            }
+            let mut rows: VecDeque<RunRow> =
+                rows.into_iter().filter(|row| options.queues.contains_key(&row.queue)).collect();
+            played += rows.len() as u64;
+            let share = rows.len().div_ceil(count);
+            let found_here = std::thread::scope(|scope| {
+                let parts = threads.iter_mut().map(|thread| {
+                    let (part, check) = (rows.drain(..share.min(rows.len())).collect(), &check);
+                    scope.spawn(move || thread.check_all(check, part))
+                });
+                // All are started before the first is waited for.
+                let parts: Vec<_> = parts.collect();
+                let ended = parts.into_iter().map(|part| part.join().expect("a check does not panic"));
+                ended.collect::<Result<Vec<_>, Error>>()
+            });
+            found.extend(found_here?.into_iter().flatten());
             progress(played);
             match last {
                 Some(last) if is_full => before = Some(last),
@@ -79,9 +84,9 @@ struct Check {
 
 enum Checked {
     /// The run was played to the end of its record, or could not be, for this reason.
-    Played(Result<Option<String>, StoreError>),
+    Played(Result<Option<StuckReason>, StoreError>),
     /// The run did not return in time.
-    Deadlock(String),
+    Deadlock(StuckReason),
 }
 
 /// A thread without an async runtime, like those on which turns are played.
@@ -106,14 +111,35 @@ impl CheckThread {
         Ok(Self { runs, checked })
     }
 
+    /// Plays runs, one after the other.
+    fn check_all(&mut self, check: &Arc<Check>, rows: Vec<RunRow>) -> Result<Vec<Unplayable>, Error> {
+        let mut found = Vec::new();
+        for row in rows {
+            let (workflow_id, run_id) = (row.workflow_id.clone(), row.run_id.clone());
+            let workflow = row.workflow.clone();
+            let reason = match self.check(row) {
+                Checked::Played(result) => result?,
+                Checked::Deadlock(reason) => {
+                    // The thread that plays the run may never return.
+                    *self = Self::new(check).map_err(no_thread)?;
+                    Some(reason)
+                }
+            };
+            found.extend(reason.map(|StuckReason { cause, subject, text }| {
+                Unplayable::new(workflow_id, run_id, workflow, text).caused_by(cause, subject)
+            }));
+        }
+        Ok(found)
+    }
+
     fn check(&self, row: RunRow) -> Checked {
         let no = row.no;
         // If the thread is gone, the receiver notices.
         let _ = self.runs.send(row);
         // The watch may have given up on the previous run in the moment in which it returned.
         let of_this = self.checked.iter().find(|(of, _)| *of == no);
-        of_this
-            .map_or_else(|| Checked::Deadlock("the thread that played it has ended".to_owned()), |(_, checked)| checked)
+        let ended = || StuckReason::of_text(StuckCause::Internal, "the thread that played it has ended");
+        of_this.map_or_else(|| Checked::Deadlock(ended()), |(_, checked)| checked)
     }
 }
 
@@ -128,24 +154,24 @@ impl Drop for Note<'_> {
 
 impl Check {
     /// Plays a run again. Returns the reason if it cannot be played.
-    fn play(&self, row: &RunRow, tell: &mpsc::Sender<(RunNo, Checked)>) -> Result<Option<String>, StoreError> {
+    fn play(&self, row: &RunRow, tell: &mpsc::Sender<(RunNo, Checked)>) -> Result<Option<StuckReason>, StoreError> {
         if self.options.crash_limits.quarantines(row.crash_count) {
-            return Ok(Some(quarantine_reason(row).text));
+            return Ok(Some(quarantine_reason(row)));
         }
         let (info, mut run) = match new_instance(&self.options, row, |_| None) {
             Ok(instance) => instance,
-            Err(reason) => return Ok(Some(reason.text)),
+            Err(reason) => return Ok(Some(reason)),
         };
         let (tell, no) = (tell.clone(), row.no);
         let hand_over = move |deadlock: Deadlock, _: StuckPlay| {
-            drop(tell.send((no, Checked::Deadlock(deadlock.reason))));
+            drop(tell.send((no, Checked::Deadlock(StuckReason::from(deadlock)))));
         };
         let note = self.reader.store().began(Doing::Run(row.no)).map(|slot| Note(&self.reader, slot));
         let to_play = RunToPlay { name: &info.name, run: &mut run, note, hand_over: Box::new(hand_over) };
         let mut play = self.workers.of(&row.queue).play(&self.host, to_play);
         let replayed = replay(self.reader.store(), row, None, &mut play, &mut OpenOperations::default())?;
         Ok(match replayed {
-            Replayed::Stuck(reason) => Some(reason.text),
+            Replayed::Stuck(reason) => Some(reason),
             Replayed::Ready(_) | Replayed::TakenOver => None,
         })
     }
