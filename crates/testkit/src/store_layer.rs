@@ -124,6 +124,10 @@ impl<F: StoreLayer> ReadRuns for LayeredStore<F> {
 }
 
 impl<F: StoreLayer> RunningNotes for LayeredStore<F> {
+    fn keep_in(&self, folder: &Path) -> Result<(), StoreError> {
+        self.layer.running(&*self.store()?).keep_in(folder)
+    }
+
     fn keeps_notes(&self) -> bool {
         self.store().is_ok_and(|store| self.layer.running(&*store).keeps_notes())
     }

@@ -6,7 +6,7 @@ use dacapo_client::Error;
 use dacapo_store::{RunNo, Shards, TaskNo};
 
 use crate::activity::local;
-use crate::crash_guard::hooks::{Ended, ended};
+use crate::crash_guard::hooks::{Ended, ended, forget_lost};
 use crate::lifecycle::shutdown;
 use crate::lifecycle::zombies::give_up;
 use crate::run::cached_run::CachedRun;
@@ -47,6 +47,7 @@ pub(crate) fn lost(shared: &Arc<Shared>, shards: &Shards, all: bool) {
             drop_run(shared, &cached);
         }
     }
+    forget_lost(shared, is_lost);
     shutdown::check(shared);
 }
 

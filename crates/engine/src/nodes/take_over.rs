@@ -5,6 +5,7 @@ use std::sync::Arc;
 use dacapo_store::{RunRow, Shards, SharedStore, StoreError};
 
 use crate::activity::adopt::{Origins, adopt};
+use crate::crash_guard::count::wake_with_crash_count;
 use crate::host::{Steady, WorkKind};
 use crate::lifecycle::count_open::count_open;
 use crate::lifecycle::halt::halt;
@@ -44,7 +45,7 @@ fn take_over(shared: &Arc<Shared>, nodes: &dyn SharedStore, shards: &Shards) -> 
     }
     nodes.unseen_in(shards)?.into_iter().for_each(|run| stored(shared, run));
     nodes.stuck_in(shards)?.iter().for_each(|row| poke_stuck(shared, row));
-    Ok(())
+    wake_with_crash_count(shared, shards)
 }
 
 /// Plays a run again that an earlier process left stuck.

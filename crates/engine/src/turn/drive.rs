@@ -172,7 +172,7 @@ fn play_turn(shared: &Arc<Shared>, cached: Arc<CachedRun>, mut playable: Box<Pla
     cached.lock().note_taken(&messages);
     let Playable { info, run, open, play, unstored_snapshot, .. } = &mut *playable;
     let hand_over = hand_over(shared, &cached, *play);
-    let play = begin_play(shared, info, run, Some(Doing::Run(cached.no)), hand_over);
+    let play = begin_play(shared, info, run, Some(Doing::Turn { run: cached.no, turn: open.next_turn }), hand_over);
     let making = Making { no: cached.no, info, open, messages: &messages, unstored_snapshot };
     match make(shared, play, making, turn) {
         Made::Planned(plan, record) => conclude(shared, cached, playable, *plan, &record),

@@ -168,7 +168,7 @@ pub(crate) fn replay_run(
     }
     let mut open = OpenOperations::default();
     // One note and one watch for all turns: each turn has its own time limit.
-    let code = has_turns.then_some(Doing::Run(cached.no));
+    let code = has_turns.then_some(Doing::Turn { run: cached.no, turn: row.turns });
     let mut play = begin_play(shared, &info, &mut run, code, hand_over(shared, cached, play_no));
     let replayed = replay(shared.store(), row, first, &mut play, &mut open)?;
     drop(play);

@@ -129,7 +129,12 @@ impl ReadTasks for MemoryNode {
     }
 }
 
+/// No data survives the process, so what it left is what a test says.
 impl RunningNotes for MemoryNode {
+    fn keeps_notes(&self) -> bool {
+        self.left.lock().is_some()
+    }
+
     fn began(&self, _: Doing) -> Option<NoteSlot> {
         None
     }
@@ -137,10 +142,14 @@ impl RunningNotes for MemoryNode {
     fn ended(&self, _: NoteSlot) {}
 
     fn left(&self) -> Vec<Doing> {
-        Vec::new()
+        self.left.lock().clone().unwrap_or_default()
     }
 
-    fn forget_left(&self) {}
+    fn forget_left(&self) {
+        if let Some(left) = &mut *self.left.lock() {
+            left.clear();
+        }
+    }
 }
 
 impl Upkeep for MemoryNode {
