@@ -89,7 +89,7 @@ fn load_since(
         Admission::Waits => return Ok(Loaded::Waits),
         Admission::Delayed(until) => return Ok(Loaded::Delayed(Box::new(row), until)),
     }
-    let (records, unseen) = along.map_or((None, None), |along| (Some(along.records), Some(along.unseen)));
+    let (records, unseen) = along.map_or((None, None), |along| (Some(along.records), along.unseen));
     // Messages are read after all turns that may have taken them, or a turn would take one again: those that were read
     // along with the row are of use if no turns are read later.
     let unseen = unseen.filter(|_| records.as_ref().is_none_or(|records| records.next().is_none()));

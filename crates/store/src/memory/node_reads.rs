@@ -33,9 +33,9 @@ impl ReadRuns for MemoryNode {
     fn load(&self, no: RunNo) -> Result<Option<StoredRun>> {
         let store = &self.cluster.store;
         let Some(row) = ReadRuns::run(store, no)? else { return Ok(None) };
-        let records = store.records(no, 0, 0)?;
-        let along = Some(ReadAlong { records, unseen: store.unseen(no)? });
-        Ok(Some(StoredRun { row, along }))
+        let unseen = Some(store.unseen(no)?).filter(|unseen| unseen.len() <= ReadAlong::MOST);
+        let along = ReadAlong { records: store.records(no, 0, 0)?, unseen };
+        Ok(Some(StoredRun { along: row.status.is_open().then_some(along), row }))
     }
 
     fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>> {
