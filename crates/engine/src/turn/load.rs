@@ -10,6 +10,7 @@ use dacapo_worker::{Deadlock, HandOver, StuckPlay};
 use crate::crash_guard::hooks::admit;
 use crate::crash_guard::probation::Admission;
 use crate::host::WorkKind;
+use crate::nodes::hand_over::store_taken;
 use crate::report::stuck_reason::StuckReason;
 use crate::run::cached_run::{CachedRun, PlayState, Playable};
 use crate::run::open_operations::OpenOperations;
@@ -191,8 +192,12 @@ pub(crate) fn hand_over(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64
     Box::new(move |deadlock: Deadlock, stuck_play: StuckPlay| {
         let Some(shared) = shared.upgrade() else { return };
         let mut state = cached.lock();
-        if state.play != play || state.is_gone {
+        if state.play != play {
             return;
+        }
+        if state.is_gone {
+            drop(state);
+            return store_taken(&shared, &cached);
         }
         state.play += 1;
         state.stuck_play = stuck_play;
