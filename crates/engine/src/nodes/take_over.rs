@@ -11,7 +11,7 @@ use crate::lifecycle::count_open::count_open;
 use crate::lifecycle::halt::halt;
 use crate::nodes::claim::claim;
 use crate::nodes::notices::stored;
-use crate::run::deliver::{poke, with_run};
+use crate::run::deliver::poke_after;
 use crate::shared::Shared;
 use crate::timer::fire::refill;
 
@@ -52,7 +52,11 @@ fn take_over(shared: &Arc<Shared>, nodes: &dyn SharedStore, shards: &Shards) -> 
 pub(crate) fn poke_stuck(shared: &Arc<Shared>, row: &RunRow) {
     if shared.owns(row.no) {
         let attempts = row.stuck.as_ref().map_or(1, |stuck| stuck.attempts);
-        with_run(shared, row.no, |state| state.failed_plays = attempts);
-        poke(shared, row.no);
+        poke_after(shared, row.no, |state| {
+            // One whose code is in memory has gone on since its row was read.
+            if state.playable.is_none() {
+                state.failed_plays = attempts;
+            }
+        });
     }
 }
