@@ -253,7 +253,7 @@ fn not_committed(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Pla
 }
 
 /// Drops a run from memory that another node has played on before it came back to this one, and looks at it anew.
-fn overtaken(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
+pub(crate) fn overtaken(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     moved_meanwhile(shared, cached);
     shared.timers.forget(|run| run == cached.no);
     stored(shared, cached.no);
@@ -291,7 +291,7 @@ pub(crate) fn settle_messages(
     rejected: Vec<Rejected>,
 ) {
     // Turns that are deferred are not in the store yet.
-    let turn = playable.deferred.first().map_or(playable.open.next_turn, |plan| plan.write.turn);
+    let turn = playable.next_commit();
     let write = Write::Settle {
         run: cached.no,
         epoch: playable.info.epoch,
