@@ -25,7 +25,7 @@ const RECORDS: &str = "SELECT turn, record FROM (SELECT turn, record, \
      sum(octet_length(record)) OVER (ORDER BY turn ROWS UNBOUNDED PRECEDING) - octet_length(record) AS before \
      FROM turns WHERE run = $1 AND turn >= $2 ORDER BY turn LIMIT $3) AS portion WHERE before < $4 ORDER BY turn";
 
-/// The same for a run that is loaded. A closed one is seldom played.
+/// [`RECORDS`] of a run that is loaded, if it is open. A closed one is seldom played.
 const RECORDS_OF_OPEN: &str = "SELECT turn, record FROM (SELECT turn, record, \
      sum(octet_length(record)) OVER (ORDER BY turn ROWS UNBOUNDED PRECEDING) - octet_length(record) AS before \
      FROM turns WHERE run = $1 AND turn >= $2 AND EXISTS (SELECT FROM runs WHERE no = $1 AND status = 0) \
