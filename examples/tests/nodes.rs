@@ -5,6 +5,7 @@
 //! then.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,6 +15,7 @@ use dacapo::prelude::*;
 use dacapo::{ClientError, EventKind, Filter, PendingActivity, Status};
 use dacapo_examples::errand::{ADD, Extra, GO, HELP, PUT, QUEUE, errand, expected, given, part, shaky, step};
 use dacapo_test_postgres::{Proxy, Server, schema_url};
+use tempfile::TempDir;
 
 /// How many errands are under way at a time.
 const AT_A_TIME: u64 = 300;
@@ -25,21 +27,23 @@ const PACE: &str = "&lease=3s&renewal=700ms&slow_poll=2s";
 struct Node {
     proxy: Proxy,
     url: String,
+    /// Where its processes note what they run.
+    state_dir: TempDir,
     process: Child,
 }
 
 impl Node {
     fn begin(server: &Server, url: &str) -> Self {
         let proxy = Proxy::to(&format!("127.0.0.1:{}", server.port()));
-        let url = proxy.url(url);
-        let process = spawn(&url);
-        Self { proxy, url, process }
+        let (url, state_dir) = (proxy.url(url), tempfile::tempdir().expect("a folder is made"));
+        let process = spawn(&url, state_dir.path());
+        Self { proxy, url, state_dir, process }
     }
 
     fn kill(&mut self) {
         self.process.kill().expect("it runs");
         self.process.wait().expect("it ends");
-        self.process = spawn(&self.url);
+        self.process = spawn(&self.url, self.state_dir.path());
     }
 
     fn signal(&self, name: &str) {
@@ -55,9 +59,15 @@ impl Drop for Node {
     }
 }
 
-fn spawn(url: &str) -> Child {
+fn spawn(url: &str, state_dir: &Path) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_node"));
-    command.arg(url).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().expect("a node starts")
+    command
+        .arg(url)
+        .env("DACAPO_STATE_DIR", state_dir)
+        .stdout(Stdio::null())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .expect("a node starts")
 }
 
 /// Tries until it is answered: a node may be gone before it has answered, and the same request again is the same request.

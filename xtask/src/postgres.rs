@@ -11,6 +11,7 @@ use crate::cargo;
 const TESTS: &[&[&str]] = &[
     &["-p", "dacapo-test-postgres", "--features", "server", "--test", "server"],
     &["-p", "dacapo-postgres", "--features", "conformance", "--tests"],
+    &["-p", "dacapo-examples", "--features", "postgres", "--test", "deadly_nodes"],
     &["-p", "dacapo-examples", "--features", "postgres", "--test", "backends"],
 ];
 

@@ -45,6 +45,9 @@ impl Engine {
         if !store.has_backup() {
             options.capabilities.features.remove(&Feature::Backup);
         }
+        if let Some(folder) = &options.state_dir {
+            dacapo_sync::allow_blocking(|| store.keep_in(folder))?;
+        }
         if !store.keeps_notes() {
             options.capabilities.features.remove(&Feature::Quarantine);
         }

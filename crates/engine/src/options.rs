@@ -1,6 +1,7 @@
 //! The options of an engine.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use dacapo_client::{Capabilities, Feature};
@@ -40,6 +41,8 @@ pub struct Options {
     pub own_policy: Option<OwnPolicy>,
     /// The limits for code that kills its process.
     pub crash_limits: CrashLimits,
+    /// The local folder for notes of what runs, if the store has no place of its own for them.
+    pub state_dir: Option<PathBuf>,
     /// The name of the backend and its features, as its clients report them. An engine takes away what its store
     /// lacks: backup, and quarantine where the store keeps no notes of what runs.
     pub capabilities: Capabilities,
@@ -71,6 +74,7 @@ impl Default for Options {
             build: Name::default(),
             own_policy: None,
             crash_limits: CrashLimits::default(),
+            state_dir: None,
             capabilities: Capabilities::new("memory", features()),
         }
     }

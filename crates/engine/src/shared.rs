@@ -31,6 +31,7 @@ use crate::report::stuck_log::StuckLog;
 use crate::run::cache::RunCache;
 use crate::run::cached_run::CachedRun;
 use crate::run::waiters::Waiters;
+use crate::run::waiting_counts::WaitingCounts;
 use crate::store_guard::assert_may_use_store;
 use crate::timer::wheel::{AlarmNo, Due, Timers};
 use crate::workers::Workers;
@@ -60,6 +61,7 @@ pub(crate) struct Shared {
     pub(crate) timers: Timers,
     pub(crate) waiters: Waiters,
     pub(crate) probation: Probation,
+    pub(crate) waiting_counts: WaitingCounts,
     pub(crate) shutdown: ShutdownState,
     pub(crate) zombie_alarms: ZombieAlarms,
     pub(crate) stuck_log: StuckLog,
@@ -97,6 +99,7 @@ impl Shared {
             timers: Timers::new(),
             waiters: Waiters::new(),
             probation: Probation::new(),
+            waiting_counts: WaitingCounts::new(),
             shutdown: ShutdownState::new(),
             zombie_alarms: ZombieAlarms::new(),
             stuck_log: StuckLog::new(),

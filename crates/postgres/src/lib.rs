@@ -35,14 +35,15 @@ mod row;
 mod schema;
 mod session;
 mod shared;
+mod state_dir;
 mod sweep;
 mod tls;
 mod traffic;
 mod trip;
 mod upkeep;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use dacapo_store::{Done, Group, StoreError, Write, Writes};
 
@@ -55,6 +56,7 @@ use node::Node;
 use outbox::Outbox;
 use readers::Readers;
 use shared::Serving;
+use state_dir::StateDir;
 use traffic::TotalTraffic;
 
 /// The most writes that share one transaction.
@@ -71,6 +73,8 @@ pub struct PostgresStore {
     closing: Arc<AtomicBool>,
     /// The traffic of the groups of writes, without that of the node between them.
     commits: Arc<TotalTraffic>,
+    /// Where this process notes what it runs. None: it does not.
+    state_dir: OnceLock<StateDir>,
 }
 
 impl PostgresStore {
@@ -107,7 +111,16 @@ impl PostgresStore {
         let (closing, node) = (Arc::new(AtomicBool::new(false)), Node::new());
         let readers = Readers::new(address.clone(), is_read_only, closing.clone());
         let serving = Serving { outbox: Outbox::new(node.clone()), alarm: Alarm::new() };
-        Self { group: None, readers, address, node, serving, closing, commits: Arc::default() }
+        Self {
+            group: None,
+            readers,
+            address,
+            node,
+            serving,
+            closing,
+            commits: Arc::default(),
+            state_dir: OnceLock::new(),
+        }
     }
 
     /// Returns how many round trips and statements the groups of writes have cost so far, and how many reading has.
@@ -154,6 +167,9 @@ impl Writes for PostgresStore {
         // The others take over at once.
         self.serving.outbox.notify_members(others.into_iter().filter(|node| *node != self.node.no()));
         self.serving.outbox.close();
+        if let Some(state_dir) = self.state_dir.get() {
+            state_dir.close();
+        }
         closed
     }
 }

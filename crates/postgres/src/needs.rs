@@ -97,7 +97,8 @@ impl Needs {
             Write::Attempt(attempt) => drop(self.tasks.insert(attempt.task)),
             Write::CrashCounts(all) => {
                 for count in all {
-                    if let CrashCount::Run { run, .. } | CrashCount::Cleared(run) = count {
+                    if let CrashCount::Died { run, .. } | CrashCount::Run { run, .. } | CrashCount::Cleared(run) = count
+                    {
                         self.runs.insert(*run);
                     }
                 }

@@ -25,6 +25,17 @@ const RECORDS: &str = "SELECT turn, record FROM (SELECT turn, record, \
      sum(octet_length(record)) OVER (ORDER BY turn ROWS UNBOUNDED PRECEDING) - octet_length(record) AS before \
      FROM turns WHERE run = $1 AND turn >= $2 ORDER BY turn LIMIT $3) AS portion WHERE before < $4 ORDER BY turn";
 
+/// [`RECORDS`] of a run that is loaded, if it is open. A closed one is seldom played.
+const RECORDS_OF_OPEN: &str = "SELECT turn, record FROM (SELECT turn, record, \
+     sum(octet_length(record)) OVER (ORDER BY turn ROWS UNBOUNDED PRECEDING) - octet_length(record) AS before \
+     FROM turns WHERE run = $1 AND turn >= $2 AND EXISTS (SELECT FROM runs WHERE no = $1 AND status = 0) \
+     ORDER BY turn LIMIT $3) AS portion WHERE before < $4 ORDER BY turn";
+/// The first unseen messages of an open run, and so many bytes of them that it shows whether there are more.
+const UNSEEN_OF_OPEN: &str = "SELECT {columns} FROM (SELECT {columns}, \
+     sum(octet_length(job)) OVER (ORDER BY no ROWS UNBOUNDED PRECEDING) - octet_length(job) AS before \
+     FROM messages WHERE run = $1 AND taken IS NULL AND EXISTS (SELECT FROM runs WHERE no = $1 AND status = 0) \
+     ORDER BY no LIMIT $2) AS first WHERE before <= $3 ORDER BY no";
+
 impl PostgresStore {
     pub(crate) fn rows(&self, sql: impl Into<String>, values: Vec<Value<'_>>) -> Result<Vec<Row>> {
         let mut trip = Trip::default();
@@ -52,6 +63,12 @@ fn records(rows: &[Row], room: usize) -> Result<Records> {
         records.push(get::<i64>(row, 0)? as u64, get(row, 1)?);
     }
     Ok(records)
+}
+
+/// Returns the messages that [`UNSEEN_OF_OPEN`] has found, if these are all.
+fn all_of(unseen: Vec<MessageRow>) -> Option<Vec<MessageRow>> {
+    let bytes: usize = unseen.iter().map(|message| message.job.len()).sum();
+    (unseen.len() <= ReadAlong::MOST && bytes <= ReadAlong::BYTES).then_some(unseen)
 }
 
 fn unseen() -> String {
@@ -88,14 +105,18 @@ impl ReadRuns for PostgresStore {
     fn load(&self, no: RunNo) -> Result<Option<StoredRun>> {
         let mut trip = Trip::default();
         trip.step(format!("SELECT {} FROM runs WHERE no = $1", run::COLUMNS), values![no.0]);
-        trip.step(RECORDS, portion(no, 0, Records::MOST));
-        trip.step(unseen(), values![no.0]);
+        trip.step(RECORDS_OF_OPEN, portion(no, 0, Records::MOST));
+        let most = values![no.0, ReadAlong::MOST as i64 + 1, ReadAlong::BYTES as i64];
+        trip.step(UNSEEN_OF_OPEN.replace("{columns}", message::COLUMNS), most);
         let answers = self.readers.run(&trip)?;
         let Some(row) = run_of(&answers[0])? else { return Ok(None) };
         let unseen: Result<Vec<MessageRow>> = answers[2].iter().map(message::read).collect();
         // What cannot be read is read again by itself when it is needed, and reported then.
-        let along = records(&answers[1], 0).and_then(|records| Ok(ReadAlong { records, unseen: unseen? }));
-        Ok(Some(StoredRun { row, along: along.ok() }))
+        let along = records(&answers[1], 0).and_then(|records| Ok(ReadAlong { records, unseen: all_of(unseen?) }));
+        // A run that has closed since its row was read has none.
+        let is_whole = |along: &ReadAlong| answers[1].len() as u64 >= row.turns || along.records.next().is_some();
+        let along = along.ok().filter(|along| row.status.is_open() && is_whole(along));
+        Ok(Some(StoredRun { row, along }))
     }
 
     fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>> {

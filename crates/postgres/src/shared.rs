@@ -6,8 +6,8 @@ use std::thread;
 
 use dacapo_core::{Name, Timestamp};
 use dacapo_store::{
-    CallAnswered, Group, Looked, NodeEvents, NodeNo, NodeRow, Nodes, Notice, Recipient, RunNo, RunRow, Shards,
-    SharedStore, StoreError, TaskNo, TaskRow, TimerRow,
+    CallAnswered, Group, Looked, NodeEvents, NodeNo, NodeRow, Nodes, Notice, Recipient, RunNo, RunRow, RunningNotes,
+    Shards, SharedStore, StoreError, TaskNo, TaskRow, TimerRow,
 };
 
 use crate::PostgresStore;
@@ -125,10 +125,13 @@ impl SharedStore for PostgresStore {
             renewed: None,
             lenient_until: None,
         };
+        if !self.keeps_notes() {
+            tracing::info!(
+                "code that kills its process is not quarantined here: set `state_dir` to a local folder for notes of what the process runs"
+            );
+        }
+        events.joined()?;
         keeper.renew(group)?;
-        tracing::info!(
-            "code that kills its process is not quarantined here: a store in PostgreSQL keeps no notes of what a process runs"
-        );
         let others: Vec<NodeNo> = self.node.see(|view| view.nodes.iter().map(|node| node.row.no).collect());
         outbox.notify_members(others.into_iter().filter(|node| *node != self.node.no()));
         let receiver = Receiver { events, alarm: alarm.clone(), outbox: Arc::downgrade(outbox) };

@@ -1,10 +1,14 @@
 //! Maintaining the store as a whole: that is the database's own work.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use dacapo_store::{Doing, NoteSlot, RunningNotes, StoreError, Upkeep};
+use dacapo_store::{Doing, NoteSlot, RunningFile, RunningNotes, StoreError, Upkeep};
 
 use crate::PostgresStore;
+use crate::row::get;
+use crate::state_dir::StateDir;
+use crate::trip::values;
 
 impl Upkeep for PostgresStore {
     fn back_up(&self, _: &Path) -> Result<(), StoreError> {
@@ -23,21 +27,43 @@ impl Upkeep for PostgresStore {
     }
 }
 
-/// A database on another machine cannot keep what must cost next to nothing, so nothing is noted.
+/// A database on another machine cannot keep what must cost next to nothing: notes are in a local folder, if there is one.
 impl RunningNotes for PostgresStore {
+    fn keep_in(&self, folder: &Path) -> Result<(), StoreError> {
+        let rows = self.rows("SELECT store::text FROM meta", values![])?;
+        let store: String = rows.first().map_or_else(|| Ok(String::new()), |row| get(row, 0))?;
+        // A second folder would be one too many; the caller names one.
+        let _ = self.state_dir.set(StateDir::open(folder, &store)?);
+        Ok(())
+    }
+
     fn keeps_notes(&self) -> bool {
-        false
+        self.notes().is_some()
     }
 
-    fn began(&self, _: Doing) -> Option<NoteSlot> {
-        None
+    fn began(&self, doing: Doing) -> Option<NoteSlot> {
+        self.notes()?.began(doing)
     }
 
-    fn ended(&self, _: NoteSlot) {}
+    fn ended(&self, slot: NoteSlot) {
+        if let Some(notes) = self.notes() {
+            notes.ended(slot);
+        }
+    }
 
     fn left(&self) -> Vec<Doing> {
-        Vec::new()
+        self.notes().map(|notes| notes.left()).unwrap_or_default()
     }
 
-    fn forget_left(&self) {}
+    fn forget_left(&self) {
+        if let Some(notes) = self.notes() {
+            notes.forget_left();
+        }
+    }
+}
+
+impl PostgresStore {
+    fn notes(&self) -> Option<&Arc<RunningFile>> {
+        self.state_dir.get().map(|state_dir| &state_dir.notes)
+    }
 }

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use dacapo_store::{Done, Group, StoreError, Write, Writes};
+use dacapo_store::{Done, Group, RunningFile, StoreError, Write, Writes};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
 use batch::FileBatch;
@@ -37,7 +37,6 @@ use commit_note::CommitNote;
 use counters::Counters;
 use file_lock::FileLock;
 use lease::Lease;
-use running::RunningFile;
 use served_files::ServedFiles;
 use store_error::{corrupt, naming};
 
@@ -79,7 +78,7 @@ impl SqliteStore {
                 path: path.to_owned(),
                 lock: Mutex::new(ranks::FILE_LOCK, Some(lock)),
                 lease: Mutex::new(ranks::LEASE, Some(lease)),
-                running: RunningFile::open(path),
+                running: running::open(path),
             }),
             Err(error) => {
                 lease.withdraw();

@@ -49,6 +49,7 @@ pub fn apply(rows: &mut impl Rows, write: &Write) -> Result<Written> {
             Ok(Written::Done)
         }
         Write::CrashCounts(all) => {
+            all.iter().try_for_each(|count| check_crash_count(rows, count))?;
             all.iter().try_for_each(|count| set_crash_count(rows, count)).map(|()| Written::Done)
         }
         Write::Close { run, status, at, failure } => {
@@ -126,8 +127,30 @@ fn fence(row: &RunRow, epoch: Epoch) -> Result<()> {
     if row.epoch == epoch { Ok(()) } else { Err(Refused::Fenced { turns: row.turns, epoch: row.epoch }.into()) }
 }
 
+/// Refuses to count a death for a run that another node has counted one for.
+fn check_crash_count(rows: &mut impl Rows, crash_count: &CrashCount) -> Result<()> {
+    let CrashCount::Died { run, seen, turn, .. } = crash_count else { return Ok(()) };
+    match dead_run(rows, *run, *turn)? {
+        Some(row) if row.crash_count != *seen => Err(Refused::MovedOn.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the run for which a death is to be counted. None if it is gone, or has gone on.
+fn dead_run(rows: &mut impl Rows, run: RunNo, turn: Option<u64>) -> Result<Option<RunRow>> {
+    Ok(rows.run(run)?.filter(|row| turn.is_none_or(|turn| row.turns <= turn)))
+}
+
 fn set_crash_count(rows: &mut impl Rows, crash_count: &CrashCount) -> Result<()> {
     match crash_count {
+        CrashCount::Died { run, seen, turn, stuck } => {
+            let Some(row) = dead_run(rows, *run, *turn)? else { return Ok(()) };
+            rows.set_run_crash_count(*run, seen + 1)?;
+            match stuck {
+                Some(stuck) if row.status.is_open() => rows.set_stuck(*run, Some(stuck)),
+                _ => Ok(()),
+            }
+        }
         CrashCount::Task { task, crash_count } => rows.set_task_crash_count(*task, *crash_count),
         CrashCount::Cleared(run) => rows.set_run_crash_count(*run, 0),
         CrashCount::Run { run, crash_count, stuck } => {

@@ -37,7 +37,7 @@ pub use closing::{
 };
 pub use crash_count::{
     crash_count_of_a_run_is_reset_by_its_next_turn, crash_count_of_a_run_outlives_its_end,
-    crash_counts_of_tasks_and_runs_are_written_together,
+    crash_counts_of_tasks_and_runs_are_written_together, death_is_counted_once_and_not_for_a_run_that_has_gone_on,
 };
 pub use delete::{
     a_closed_run_is_deleted_at_once_and_what_is_left_of_it_step_by_step,
@@ -126,6 +126,7 @@ macro_rules! conformance_tests {
             a_stuck_run_goes_on_with_its_next_turn
             crash_count_of_a_run_is_reset_by_its_next_turn
             crash_count_of_a_run_outlives_its_end
+            death_is_counted_once_and_not_for_a_run_that_has_gone_on
             crash_counts_of_tasks_and_runs_are_written_together
             runs_are_listed_newest_first_in_pages
             open_runs_are_listed_with_their_workflows_oldest_first

@@ -39,6 +39,9 @@ pub enum StoreError {
     /// The file is not a Dacapo store.
     #[error("this is no Dacapo store: {0}")]
     Foreign(String),
+    /// The local folder in which a process notes what it runs cannot be used. The text says why, and what to do.
+    #[error("state_dir {0}")]
+    StateDir(String),
     /// This kind of store does not support the operation.
     #[error("{0}")]
     Unsupported(String),
@@ -73,7 +76,10 @@ impl From<StoreError> for dacapo_client::Error {
             StoreError::Busy(_) | StoreError::Locked(_) => Self::Busy(why),
             StoreError::Full(_) => Self::Full(why),
             StoreError::Corrupt(_) | StoreError::Lost(_) => Self::Damaged(why),
-            StoreError::Newer { .. } | StoreError::Foreign(_) | StoreError::Unsupported(_) => Self::Refused(why),
+            StoreError::Newer { .. }
+            | StoreError::Foreign(_)
+            | StoreError::StateDir(_)
+            | StoreError::Unsupported(_) => Self::Refused(why),
             StoreError::Unavailable(_) => Self::Unavailable(why),
         }
     }

@@ -9,7 +9,8 @@ use crate::{MessageRow, RunRow};
 pub struct StoredRun {
     /// Its row.
     pub row: RunRow,
-    /// The rest, if it was read. None: each part costs so little by itself that it is read when it is needed.
+    /// The rest, if it was read. None: the run is closed, so that it is seldom played, or each part costs so little by itself that it
+    /// is read when it is needed.
     pub along: Option<ReadAlong>,
 }
 
@@ -18,8 +19,9 @@ pub struct StoredRun {
 pub struct ReadAlong {
     /// The first records of the run, read after its row: they are at least as many as the row counts, or go on.
     pub records: Records,
-    /// Its unseen messages, read after these records: none of them was taken by one of these turns.
-    pub unseen: Vec<MessageRow>,
+    /// Its unseen messages, read after these records: none of them was taken by one of these turns. None: they are many, or large,
+    /// and are read when it is known that the run is played.
+    pub unseen: Option<Vec<MessageRow>>,
 }
 
 /// Records of turns as they are stored, one after the other. They are read in portions, so that others may read in
@@ -30,6 +32,13 @@ pub struct Records {
     bytes: Vec<u8>,
     /// The number of each, and where it ends.
     ends: Vec<(u64, usize)>,
+}
+
+impl ReadAlong {
+    /// The most unseen messages that are read along with a run.
+    pub const MOST: usize = 256;
+    /// The most bytes of them.
+    pub const BYTES: usize = 1 << 20;
 }
 
 impl Records {

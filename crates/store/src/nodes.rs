@@ -118,6 +118,11 @@ pub enum Notice {
 
 /// The listener of a node.
 pub trait NodeEvents: Send + Sync {
+    /// The process is a node from now on: it may write, and owns no shard yet. Called once, by [`SharedStore::join`], which fails if
+    /// this does.
+    fn joined(&self) -> Result<()> {
+        Ok(())
+    }
     /// The node owns these shards from now on.
     fn gained(&self, shards: Shards);
     /// The node is about to give these shards to others. It begins no attempt of their runs any more, and returns the

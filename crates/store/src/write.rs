@@ -310,7 +310,20 @@ pub enum CrashCount {
         /// The new crash count.
         crash_count: u32,
     },
-    /// The process died while code of a run, open or closed, was played.
+    /// The process died while code of a run, open or closed, was played: its crash count rises by one. Refused if the count is
+    /// not the one that was read, because another node has counted a death as well.
+    Died {
+        /// The run.
+        run: RunNo,
+        /// The crash count that was read.
+        seen: u32,
+        /// The turn that the process played. Once the run has that turn, it has gone on elsewhere, and nothing is counted. None: the
+        /// death is counted however far the run is.
+        turn: Option<u64>,
+        /// Why the run is stuck from now on, if it is open. None: that stays as it is.
+        stuck: Option<Stuck>,
+    },
+    /// The crash count of a run, open or closed, is set.
     Run {
         /// The run.
         run: RunNo,

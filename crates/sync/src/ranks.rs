@@ -30,6 +30,8 @@ ranks! {
     WATCHERS = new 75 "engine: watchers";
     /// Callers that wait for a result or for an update.
     WAITERS = new 80 "engine: waiters";
+    /// How many messages wait for runs that are not in memory.
+    WAITING_COUNTS = new 85 "engine: waiting counts";
     /// The causes that were logged lately.
     STUCK_LOG = new 90 "engine: stuck log";
     /// The queues without a worker that were logged.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use dacapo_core::Timestamp;
 use dacapo_engine::{Engine, Options};
-use dacapo_store::{MemoryCluster, MemoryNode, NodeRow, ReadRuns, RunNo, SharedStore};
+use dacapo_store::{Doing, MemoryCluster, MemoryNode, NodeRow, ReadRuns, RunNo, SharedStore};
 use dacapo_sync::allow_blocking;
 
 use crate::crash::Crash;
@@ -85,7 +85,18 @@ impl SimulatedNodes {
 
     /// Starts a node.
     pub fn start(&mut self, name: &'static str, options: Options) {
-        let store = Arc::new(self.cluster.node(name));
+        self.open(name, options, self.cluster.node(name));
+    }
+
+    /// Starts a node that keeps notes of what it runs, where the process before it died while it was running this.
+    pub fn start_after_death(&mut self, name: &'static str, options: Options, running: &[Doing]) {
+        let store = self.cluster.node(name);
+        store.leave_notes(running);
+        self.open(name, options, store);
+    }
+
+    fn open(&mut self, name: &'static str, options: Options, store: MemoryNode) {
+        let store = Arc::new(store);
         let host = VirtualHost::new(self.world.clone(), Crash::never());
         let engine = Engine::open(store.clone(), host.clone(), options).expect("the store can be opened");
         let node = Node { store, host, engine, is_stalled: false, notices: NoticesFor::Delivered };

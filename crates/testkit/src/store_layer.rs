@@ -23,6 +23,9 @@ pub trait StoreLayer: Send + Sync {
         Some(Cow::Borrowed(record))
     }
 
+    /// Notes that the engine has messages counted.
+    fn counts_unseen(&self) {}
+
     /// Returns the notes of running code that the engine uses.
     fn running<'a>(&'a self, store: &'a dyn Store) -> &'a dyn RunningNotes {
         store
@@ -124,6 +127,10 @@ impl<F: StoreLayer> ReadRuns for LayeredStore<F> {
 }
 
 impl<F: StoreLayer> RunningNotes for LayeredStore<F> {
+    fn keep_in(&self, folder: &Path) -> Result<(), StoreError> {
+        self.layer.running(&*self.store()?).keep_in(folder)
+    }
+
     fn keeps_notes(&self) -> bool {
         self.store().is_ok_and(|store| self.layer.running(&*store).keeps_notes())
     }
@@ -190,6 +197,7 @@ impl<F: StoreLayer> ReadMessages for LayeredStore<F> {
     }
 
     fn count_unseen(&self, run: RunNo) -> Result<usize, StoreError> {
+        self.layer.counts_unseen();
         self.store()?.count_unseen(run)
     }
 

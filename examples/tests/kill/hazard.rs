@@ -1,21 +1,24 @@
-//! Code that kills its own process.
+//! A program whose code kills its own process, started again and again.
 
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// A file on which a run does harm in one way, life after life.
-struct Hazard {
+/// A store on which a run does harm in one way, life after life of a process.
+pub(crate) struct Hazard {
     folder: TempDir,
+    /// None: a file in the folder.
+    url: Option<String>,
     way: &'static str,
 }
 
 impl Hazard {
-    fn new(way: &'static str) -> Self {
-        Self { folder: TempDir::new().unwrap(), way }
+    /// On this database, with a local folder of the process. None: on a file of its own.
+    pub(crate) fn on(url: Option<String>, way: &'static str) -> Self {
+        Self { folder: TempDir::new().unwrap(), url, way }
     }
 
-    fn live(&self) -> Output {
+    pub(crate) fn live(&self) -> Output {
         self.command().output().unwrap()
     }
 
@@ -26,14 +29,18 @@ impl Hazard {
 
     fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hazard"));
-        command.arg(self.folder.path().join("hazard.db")).arg(self.way);
+        match &self.url {
+            None => command.arg(self.folder.path().join("hazard.db")),
+            Some(url) => command.arg(url).env("DACAPO_STATE_DIR", self.folder.path().join("state")),
+        };
+        command.arg(self.way);
         // Quarantined at the third death, and not delayed before: the test need not wait for delays, nor for twenty deaths.
         command.env("DACAPO_CRASH_DELAY_AFTER", "0").env("DACAPO_CRASH_QUARANTINE_AFTER", "3");
         command
     }
 
     /// Lives until one does not die, and gives that one and how many died before.
-    fn outlive(&self) -> (Output, usize) {
+    pub(crate) fn outlive(&self) -> (Output, usize) {
         for deaths in 0..10 {
             let life = self.live();
             if life.status.success() {
@@ -45,15 +52,15 @@ impl Hazard {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The code kills its process three times; then it is quarantined, and the process stays up. All healthy work is done, also
 /// work that ran beside it, and what is released goes on with fixed code.
 #[track_caller]
-fn assert_quarantined(way: &'static str, words: &[&str]) {
-    let hazard = Hazard::new(way);
+pub(crate) fn assert_quarantined(hazard: &Hazard, words: &[&str]) {
+    let way = hazard.way;
     let (survivor, deaths) = hazard.outlive();
     let said = text(&survivor.stdout);
     assert_eq!(deaths, 3, "{way}: {said}");
@@ -74,37 +81,4 @@ fn assert_quarantined(way: &'static str, words: &[&str]) {
     let said = text(&fixed.stdout);
     assert!(said.ends_with("no harm done\n"), "{way}: {said}{}", text(&fixed.stderr));
     assert_eq!(hazard.live_fixed().status.code(), Some(1), "{way}: there is nothing more to release");
-}
-
-#[test]
-fn an_activity_that_kills_its_process_is_quarantined_after_three_deaths() {
-    assert_quarantined("activity", &["activity \"explode\"", "quarantined: it is not tried until it is released"]);
-}
-
-#[test]
-fn a_turn_that_kills_its_process_is_quarantined_after_three_deaths() {
-    assert_quarantined("turn", &["workflow \"deadly\""]);
-}
-
-#[test]
-fn a_turn_that_overflows_its_stack_is_quarantined_after_three_deaths() {
-    assert_quarantined("overflow", &["workflow \"deadly\""]);
-}
-
-/// Nothing of it is stored when it kills its process for the first time; its caller starts it again and again.
-#[test]
-fn a_first_turn_that_kills_its_process_is_quarantined_after_three_deaths() {
-    assert_quarantined("first-turn", &["workflow \"deadly\""]);
-}
-
-#[test]
-fn local_work_that_kills_its_process_is_quarantined_after_three_deaths() {
-    assert_quarantined("local-activity", &["workflow \"deadly\""]);
-    assert_quarantined("closure", &["workflow \"deadly\""]);
-}
-
-#[test]
-fn query_that_kills_its_process_is_quarantined_after_three_deaths() {
-    assert_quarantined("query", &["it is not asked: ", "workflow \"deadly\""]);
-    assert_quarantined("busy-query", &["it is not asked: ", "workflow \"deadly\""]);
 }

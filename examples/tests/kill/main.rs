@@ -2,6 +2,7 @@
 //! `DACAPO_KILLS` how many kills there are.
 
 mod audit;
+mod deaths;
 mod hazard;
 mod journey;
 mod mill;

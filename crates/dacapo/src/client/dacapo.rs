@@ -339,6 +339,7 @@ impl Dacapo {
             message_limit,
             completions_per_turn,
             crash_limits: crash_limits(&effective.app),
+            state_dir: effective.app.state_dir.clone(),
             retention: (!retention.is_zero()).then_some(retention),
             capabilities,
             ..std::mem::take(&mut self.options)

@@ -74,6 +74,8 @@ fn opening() -> Vec<Row> {
             Dacapo::open("memory:").await.unwrap().settings(|app| app.every_queue(|queue| queue.shutdown_force_timeout(days(1_000)))).serve(sample).await),
         row!("Dacapo::settings", "longer than a century", "retention", _s =>
             Dacapo::open("memory:").await.unwrap().settings(|app| app.retention(days(1_000_000))).serve(sample).await),
+        row!("Dacapo::settings", "no folder", "state_dir", _s =>
+            Dacapo::open("memory:").await.unwrap().settings(|app| app.state_dir("")).serve(sample).await),
         row!("App::import", "no file of histories", "line 1", _s => {
             let app = Dacapo::open("memory:").await.unwrap().serve(sample).await.unwrap();
             app.import(std::io::Cursor::new("hello")).await

@@ -7,6 +7,7 @@ mod deploys;
 mod hammer;
 mod handing_on;
 mod hostile;
+mod moved_turns;
 mod replay_check;
 mod sending;
 mod sharing;

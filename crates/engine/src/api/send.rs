@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dacapo_client::Error;
 use dacapo_core::{Failure, Job, Name, Outcome, Payload, Resolution, Signal};
-use dacapo_store::{NewMessage, RunRow, SentMessage, StoreError, Write, Written};
+use dacapo_store::{NewMessage, RunNo, RunRow, SentMessage, StoreError, Write, Written};
 use tokio::sync::oneshot;
 
 use crate::api::{check_message, check_result, named, open, open_row, row, write, written};
@@ -97,11 +97,11 @@ impl SendingMessage {
     pub(crate) fn begin(shared: &Arc<Shared>, row: &RunRow, key: Name, job: Job) -> Result<Self, Error> {
         // Messages of a run that is not in memory, or that another node plays, wait in the store alone.
         let cached = shared.runs.get(row.no).filter(|_| shared.owns(row.no));
+        let limit = shared.options.message_limit;
         let waiting = match cached.and_then(|cached| cached.lock().waiting()) {
             Some(waiting) => waiting,
-            None => shared.store().count_unseen(row.no)?,
+            None => waiting_in_store(shared, row.no)?,
         };
-        let limit = shared.options.message_limit;
         if waiting >= limit {
             let setting = Some(Name::from_static("message_limit"));
             return Err(Error::InboxFull { workflow_id: row.workflow_id.clone(), waiting, limit, setting });
@@ -119,6 +119,17 @@ impl SendingMessage {
             Err(error) => Err(named(error, &self.workflow_id)),
         }
     }
+}
+
+/// Returns how many messages wait in the store for a run, to which one more is sent.
+fn waiting_in_store(shared: &Shared, run: RunNo) -> Result<usize, StoreError> {
+    let now = shared.host.steady_now();
+    if let Some(waiting) = shared.waiting_counts.next(run, now) {
+        return Ok(waiting);
+    }
+    let waiting = shared.store().count_unseen(run)?;
+    shared.waiting_counts.note(run, waiting, shared.options.message_limit, now);
+    Ok(waiting)
 }
 
 /// Finds the closed run of this run's chain that took the message with this key. An open run recognizes its own

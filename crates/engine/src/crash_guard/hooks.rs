@@ -2,7 +2,8 @@
 //!
 //! The engine notes beside the store which code runs, without a commit ([`dacapo_store::Running`]): attempts of
 //! activities, and code of runs, which is turns, answers and local work. The next process reads these notes and counts
-//! the death of its predecessor for each of those tasks and runs, before it does anything else (`count.rs`). Tasks and
+//! the death of its predecessor for each of those tasks and runs, before it does anything else (`count.rs`); where several nodes
+//! share the store, before it owns any shard. Tasks and
 //! runs with a crash count run one at a time (`Probation`, `TaskQueue`); those with a higher count are delayed
 //! ([`CrashLimits`]); those with too high a count are quarantined until an operator releases them.
 //!
@@ -23,7 +24,7 @@ use crate::lifecycle::shutdown::write_before_shutdown;
 use crate::run::cached_run::{CachedRun, PlayState};
 use crate::run::deliver::poke;
 use crate::shared::Shared;
-use crate::timer::wheel::Due;
+use crate::timer::wheel::{AlarmNo, Due};
 
 /// The time after which code that still runs counts as not killing the process, and keeps no others waiting. Notes of
 /// what runs use the same time.
@@ -59,6 +60,12 @@ pub(crate) fn note_attempt(shared: &Arc<Shared>, code: Doing, handle: &AttemptHa
 pub(crate) fn admit(shared: &Shared, cached: &CachedRun, crash_count: u32) -> Admission {
     // Under the lock of the run, so that a thread that pokes the run finds it at rest.
     let mut state = cached.lock();
+    // Where one process serves the store, the delays began when it opened the store.
+    if let Some(until) =
+        shared.nodes().and_then(|_| shared.options.crash_limits.delayed_until(crash_count, shared.now()))
+    {
+        shared.probation.delay(cached.no, crash_count, until);
+    }
     let admission = shared.probation.admit(cached.no, crash_count, shared.now());
     match admission {
         Admission::Free => {}
@@ -104,8 +111,22 @@ fn end_play(shared: &Arc<Shared>, run: RunNo, cached: Option<&CachedRun>) {
     if let Some(cached) = cached {
         cached.lock().is_pinned = false;
     }
-    let Some((next, alarm)) = shared.probation.end(run) else { return };
+    go_on(shared, shared.probation.end(run));
+}
+
+/// Forgets runs that another node plays from now on, and has the next run on probation played if one of them was.
+pub(crate) fn forget_lost(shared: &Arc<Shared>, is_lost: impl Fn(RunNo) -> bool) {
+    go_on(shared, shared.probation.forget(is_lost));
+}
+
+/// Has the next run on probation played, after one has ended its own.
+fn go_on(shared: &Arc<Shared>, ended: Option<(Option<RunNo>, Option<AlarmNo>)>) {
+    let Some((mut next, alarm)) = ended else { return };
     shared.timers.disarm(alarm.as_slice());
+    // A run that waits may have been lost meanwhile.
+    while let Some(lost) = next.filter(|run| !shared.owns(*run)) {
+        next = shared.probation.end(lost).and_then(|(next, _)| next);
+    }
     if let Some(next) = next {
         poke(shared, next);
     }

@@ -29,8 +29,8 @@ struct State {
     current: Option<(RunNo, u32)>,
     /// The alarm that ends its probation at the latest.
     alarm: Option<AlarmNo>,
-    /// Until when runs are delayed.
-    delayed: BTreeMap<RunNo, Timestamp>,
+    /// Until when runs are delayed, each with the crash count for which it is.
+    delayed: BTreeMap<RunNo, (u32, Timestamp)>,
     /// Starts whose first turn may kill the process: it was played when the last process died and no store knows of the
     /// run, or the run that has the id has a crash count.
     starts: BTreeSet<u64>,
@@ -61,7 +61,7 @@ impl Probation {
     pub(crate) fn expect(
         &self,
         runs: BTreeSet<(u32, RunNo)>,
-        delayed: BTreeMap<RunNo, Timestamp>,
+        delayed: BTreeMap<RunNo, (u32, Timestamp)>,
         starts: BTreeSet<u64>,
         answering: BTreeSet<RunNo>,
     ) {
@@ -91,13 +91,22 @@ impl Probation {
         self.0.lock().starts.remove(&start);
     }
 
+    /// Delays a run because of this crash count until this time, unless it is delayed for that count, or was.
+    pub(crate) fn delay(&self, run: RunNo, crash_count: u32, until: Timestamp) {
+        let mut state = self.0.lock();
+        let delayed = state.delayed.entry(run).or_insert((crash_count, until));
+        if delayed.0 != crash_count {
+            *delayed = (crash_count, until);
+        }
+    }
+
     /// Decides whether a run with this crash count may be played now.
     pub(crate) fn admit(&self, run: RunNo, crash_count: u32, now: Timestamp) -> Admission {
         let mut state = self.0.lock();
         match state.delayed.get(&run) {
-            Some(until) if crash_count > 0 && *until > now => return Admission::Delayed(*until),
-            Some(_) => drop(state.delayed.remove(&run)),
-            None => {}
+            Some((_, until)) if crash_count > 0 && *until > now => return Admission::Delayed(*until),
+            Some(_) if crash_count == 0 => drop(state.delayed.remove(&run)),
+            _ => {}
         }
         match state.current {
             Some((current, _)) if current == run => {}
@@ -127,6 +136,16 @@ impl Probation {
         state.current.take_if(|(current, _)| *current == run)?;
         state.current = state.next();
         Some((state.current.map(|(run, _)| run), state.alarm.take()))
+    }
+
+    /// Forgets runs that another node plays from now on. Returns as [`Probation::end`] does if one of them was on probation.
+    pub(crate) fn forget(&self, is_lost: impl Fn(RunNo) -> bool) -> Option<(Option<RunNo>, Option<AlarmNo>)> {
+        let mut state = self.0.lock();
+        state.waiting.retain(|(_, run)| !is_lost(*run));
+        state.delayed.retain(|run, _| !is_lost(*run));
+        let lost = state.current.map(|(run, _)| run).filter(|run| is_lost(*run))?;
+        drop(state);
+        self.end(lost)
     }
 
     /// Whether a run was giving an answer when the process died, and has not been cleared.
@@ -179,9 +198,34 @@ mod tests {
     #[test]
     fn a_delayed_run_takes_no_place_until_its_delay_is_over() {
         let probation = Probation::new();
-        probation.expect(BTreeSet::new(), BTreeMap::from([(A, Timestamp(10))]), BTreeSet::new(), BTreeSet::new());
+        probation.expect(BTreeSet::new(), BTreeMap::from([(A, (3, Timestamp(10)))]), BTreeSet::new(), BTreeSet::new());
         assert_eq!(probation.admit(A, 3, Timestamp(9)), Admission::Delayed(Timestamp(10)));
         assert_eq!(probation.admit(B, 1, Timestamp(9)), Admission::Probation { needs_alarm: true });
         assert_eq!(probation.admit(A, 3, Timestamp(10)), Admission::Waits);
+    }
+
+    /// Where several nodes share a store, another one may count a death of a run that is played here.
+    #[test]
+    fn a_run_is_delayed_once_for_each_crash_count() {
+        let probation = Probation::new();
+        for (count, now, until) in [(3, 0, 10), (4, 20, 40)] {
+            probation.delay(A, count, Timestamp(until));
+            assert_eq!(probation.admit(A, count, Timestamp(now)), Admission::Delayed(Timestamp(until)));
+            probation.delay(A, count, Timestamp(until + 10));
+            let admission = probation.admit(A, count, Timestamp(until));
+            assert!(matches!(admission, Admission::Probation { .. }), "{admission:?}");
+            probation.end(A);
+        }
+    }
+
+    #[test]
+    fn runs_that_another_node_plays_keep_no_others_waiting() {
+        let (probation, now) = (Probation::new(), Timestamp::default());
+        for run in [A, B, RunNo(3)] {
+            probation.admit(run, 1, now);
+        }
+        assert_eq!(probation.forget(|run| run == B), None, "it only waited");
+        assert_eq!(probation.forget(|run| run == A), Some((Some(RunNo(3)), None)));
+        assert_eq!(probation.current(), Some(RunNo(3)));
     }
 }

@@ -23,13 +23,13 @@ const PAGE: usize = 1_000;
 
 /// Takes over what earlier processes left.
 pub(crate) fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
+    if let Some(nodes) = shared.nodes() {
+        return join(shared, nodes);
+    }
     if !count_crash(shared)? {
         // The process is dying at this moment, and nothing follows any more.
         halt(shared, Error::ShutDown);
         return Ok(());
-    }
-    if let Some(nodes) = shared.nodes() {
-        return join(shared, nodes);
     }
     refill(shared, None);
     adopt_tasks(shared)?;

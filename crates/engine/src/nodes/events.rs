@@ -2,8 +2,9 @@
 
 use std::sync::Weak;
 
-use dacapo_store::{NodeEvents, Notice, Shards, TaskNo};
+use dacapo_store::{NodeEvents, Notice, Shards, StoreError, TaskNo};
 
+use crate::crash_guard::count::count_crash;
 use crate::nodes::{calls, hand_over, notices, take_over};
 use crate::shared::Shared;
 
@@ -11,6 +12,13 @@ use crate::shared::Shared;
 pub(crate) struct EngineEvents(pub(crate) Weak<Shared>);
 
 impl NodeEvents for EngineEvents {
+    fn joined(&self) -> Result<(), StoreError> {
+        match self.0.upgrade().map_or(Ok(false), |shared| count_crash(&shared))? {
+            true => Ok(()),
+            false => Err(StoreError::Unavailable("the engine has stopped".to_owned())),
+        }
+    }
+
     fn gained(&self, shards: Shards) {
         if let Some(shared) = self.0.upgrade() {
             take_over::gained(&shared, shards);

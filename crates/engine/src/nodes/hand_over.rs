@@ -6,11 +6,13 @@ use dacapo_client::Error;
 use dacapo_store::{RunNo, Shards, TaskNo};
 
 use crate::activity::local;
-use crate::crash_guard::hooks::{Ended, ended};
+use crate::crash_guard::hooks::{Ended, ended, forget_lost};
+use crate::host::WorkKind;
 use crate::lifecycle::shutdown;
 use crate::lifecycle::zombies::give_up;
 use crate::run::cached_run::CachedRun;
 use crate::run::deliver::store_results;
+use crate::run::message::Message;
 use crate::shared::Shared;
 
 /// The error of a caller whose run another node plays from now on.
@@ -47,7 +49,29 @@ pub(crate) fn lost(shared: &Arc<Shared>, shards: &Shards, all: bool) {
             drop_run(shared, &cached);
         }
     }
+    forget_lost(shared, is_lost);
     shutdown::check(shared);
+}
+
+/// Stores the results that a turn of a run has taken, which is not committed any more: the run has left memory meanwhile, and the
+/// thread that removed it did not know what the turn had taken.
+pub(crate) fn store_taken(shared: &Arc<Shared>, cached: &CachedRun) {
+    let mut taken = cached.lock().take_uncommitted();
+    taken.retain(|message| matches!(message, Message::Result { .. }));
+    store_later(shared, cached.no, taken);
+}
+
+/// Stores results on a thread that may block.
+fn store_later(shared: &Arc<Shared>, run: RunNo, results: Vec<Message>) {
+    if results.is_empty() {
+        return;
+    }
+    // Until the results are stored, they are in no inbox and in no row: a shutdown must not end before.
+    shared.shutdown.begin_write();
+    shared.later(WorkKind::Write, Some(run), move |shared| {
+        store_results(shared, run, results);
+        shared.end_write();
+    });
 }
 
 /// Removes a run from memory that another node plays now.
@@ -70,11 +94,6 @@ pub(crate) fn drop_run(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     }
     local::give_up_all(shared, run, "another node plays the run now");
     ended(shared, Ended::Play(&removed.run));
-    if results.is_empty() {
-        return shared.end_write();
-    }
-    shared.later(crate::host::WorkKind::Write, Some(run), move |shared| {
-        store_results(shared, run, results);
-        shared.end_write();
-    });
+    store_later(shared, run, results);
+    shared.end_write();
 }

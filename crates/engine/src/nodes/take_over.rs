@@ -5,12 +5,13 @@ use std::sync::Arc;
 use dacapo_store::{RunRow, Shards, SharedStore, StoreError};
 
 use crate::activity::adopt::{Origins, adopt};
+use crate::crash_guard::count::wake_with_crash_count;
 use crate::host::{Steady, WorkKind};
 use crate::lifecycle::count_open::count_open;
 use crate::lifecycle::halt::halt;
 use crate::nodes::claim::claim;
 use crate::nodes::notices::stored;
-use crate::run::deliver::{poke, with_run};
+use crate::run::deliver::poke_after;
 use crate::shared::Shared;
 use crate::timer::fire::refill;
 
@@ -44,14 +45,18 @@ fn take_over(shared: &Arc<Shared>, nodes: &dyn SharedStore, shards: &Shards) -> 
     }
     nodes.unseen_in(shards)?.into_iter().for_each(|run| stored(shared, run));
     nodes.stuck_in(shards)?.iter().for_each(|row| poke_stuck(shared, row));
-    Ok(())
+    wake_with_crash_count(shared, shards)
 }
 
 /// Plays a run again that an earlier process left stuck.
 pub(crate) fn poke_stuck(shared: &Arc<Shared>, row: &RunRow) {
     if shared.owns(row.no) {
         let attempts = row.stuck.as_ref().map_or(1, |stuck| stuck.attempts);
-        with_run(shared, row.no, |state| state.failed_plays = attempts);
-        poke(shared, row.no);
+        poke_after(shared, row.no, |state| {
+            // One whose code is in memory has gone on since its row was read.
+            if state.playable.is_none() {
+                state.failed_plays = attempts;
+            }
+        });
     }
 }

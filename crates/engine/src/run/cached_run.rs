@@ -42,6 +42,11 @@ impl Playable {
     pub(crate) fn new(info: Arc<RunInfo>, run: Run, open: OpenOperations, play: u64) -> Self {
         Self { info, run, open, deferred: Vec::new(), unstored_snapshot: None, play }
     }
+
+    /// The number of the first turn that is not committed. Turns that are deferred are not in the store yet.
+    pub(crate) fn next_commit(&self) -> u64 {
+        self.deferred.first().map_or(self.open.next_turn, |plan| plan.write.turn)
+    }
 }
 
 impl Drop for Playable {

@@ -132,10 +132,17 @@ pub(crate) fn ask(shared: &Arc<Shared>, run: RunNo, request: Request) {
 
 /// Queues a run that is idle or stuck: there may be messages for it in the store, or its pause is over.
 pub(crate) fn poke(shared: &Arc<Shared>, run: RunNo) {
+    poke_after(shared, run, |_| {});
+}
+
+/// Changes the state of a run, and queues it as [`poke`] does. In one step: where another node gets the run meanwhile, the thread that
+/// plays it finds that out and removes it from memory.
+pub(crate) fn poke_after(shared: &Arc<Shared>, run: RunNo, change: impl FnOnce(&mut RunState)) {
     if !shared.owns(run) {
         return shared.notify_owner(run, Notice::Stored(run));
     }
     shared.runs.with(run, |cached, state| {
+        change(state);
         if matches!(state.play_state, PlayState::Idle | PlayState::Stuck) {
             enqueue(shared, cached, state);
         }

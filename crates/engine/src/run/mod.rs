@@ -11,3 +11,4 @@ pub(crate) mod new_run;
 pub(crate) mod open_operations;
 pub(crate) mod started;
 pub(crate) mod waiters;
+pub(crate) mod waiting_counts;

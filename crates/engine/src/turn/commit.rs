@@ -18,12 +18,11 @@ use crate::activity::task::{Task, TaskState, over};
 use crate::crash_guard::hooks::{Ended, count_after_turn, ended};
 use crate::host::WorkKind;
 use crate::lifecycle::shutdown;
-use crate::nodes::hand_over::drop_run;
+use crate::nodes::hand_over::{drop_run, store_taken};
 use crate::nodes::notices::stored;
 use crate::read::outcome::closed_run;
 use crate::report::stuck_reason::StuckReason;
 use crate::run::cached_run::{CachedRun, PlayState, Playable};
-use crate::run::deliver::store_results;
 use crate::run::forget::forget;
 use crate::run::late::forget_late;
 use crate::run::message::Message;
@@ -254,7 +253,7 @@ fn not_committed(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Pla
 }
 
 /// Drops a run from memory that another node has played on before it came back to this one, and looks at it anew.
-fn overtaken(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
+pub(crate) fn overtaken(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     moved_meanwhile(shared, cached);
     shared.timers.forget(|run| run == cached.no);
     stored(shared, cached.no);
@@ -263,15 +262,7 @@ fn overtaken(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
 /// Drops a run from memory, after a write for it was refused because another node plays it. That is no failure of the run.
 fn moved_meanwhile(shared: &Arc<Shared>, cached: &Arc<CachedRun>) {
     drop_run(shared, cached);
-    // The thread that took it from memory did not know what this turn had taken.
-    let mut taken = cached.lock().take_uncommitted();
-    taken.retain(|message| matches!(message, Message::Result { .. }));
-    let run = cached.no;
-    shared.shutdown.begin_write();
-    shared.later(WorkKind::Write, Some(run), move |shared| {
-        store_results(shared, run, taken);
-        shared.end_write();
-    });
+    store_taken(shared, cached);
     ended(shared, Ended::Play(cached));
 }
 
@@ -300,7 +291,7 @@ pub(crate) fn settle_messages(
     rejected: Vec<Rejected>,
 ) {
     // Turns that are deferred are not in the store yet.
-    let turn = playable.deferred.first().map_or(playable.open.next_turn, |plan| plan.write.turn);
+    let turn = playable.next_commit();
     let write = Write::Settle {
         run: cached.no,
         epoch: playable.info.epoch,

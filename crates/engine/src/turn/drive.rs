@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dacapo_client::Error;
 use dacapo_core::{Command, CommandKind, Job, Operation, Resolution, Seq, Turn, TurnRecord};
-use dacapo_store::Doing;
+use dacapo_store::{Doing, RunNo};
 
 use crate::activity::blocked::{report_unserved_queue, unserved_queue};
 use crate::activity::local;
@@ -19,7 +19,7 @@ use crate::run::open_operations::{Open, OpenOperations};
 use crate::shared::Shared;
 use crate::timer::wheel::Due;
 use crate::turn::answer::{answer_closed, answer_due, answer_stuck};
-use crate::turn::commit::{commit, settle_messages};
+use crate::turn::commit::{commit, overtaken, settle_messages};
 use crate::turn::load::{Loaded, hand_over, load, read_messages_again};
 use crate::turn::make::{Made, Making, begin_play, make};
 use crate::turn::plan::Plan;
@@ -170,9 +170,10 @@ fn play_turn(shared: &Arc<Shared>, cached: Arc<CachedRun>, mut playable: Box<Pla
     let turn = Turn { now: shared.now(), jobs, history: playable.open.history, replaying: false, recorded: None };
     messages.extend(late);
     cached.lock().note_taken(&messages);
+    let committed = playable.next_commit();
     let Playable { info, run, open, play, unstored_snapshot, .. } = &mut *playable;
     let hand_over = hand_over(shared, &cached, *play);
-    let play = begin_play(shared, info, run, Some(Doing::Run(cached.no)), hand_over);
+    let play = begin_play(shared, info, run, Some(Doing::Turn { run: cached.no, turn: open.next_turn }), hand_over);
     let making = Making { no: cached.no, info, open, messages: &messages, unstored_snapshot };
     match make(shared, play, making, turn) {
         Made::Planned(plan, record) => conclude(shared, cached, playable, *plan, &record),
@@ -184,10 +185,20 @@ fn play_turn(shared: &Arc<Shared>, cached: Arc<CachedRun>, mut playable: Box<Pla
             // The turn cannot be committed: the run stays as it was recorded, and is stuck with this reason.
             drop(playable);
             cached.lock().put_back_all();
+            if has_gone_on(shared, cached.no, committed) {
+                return overtaken(shared, &cached);
+            }
             set_stuck(shared, &cached, reason);
         }
         Made::TakenOver => {}
     }
+}
+
+/// Whether the run has more turns by now than this copy of it has committed: where several nodes share the store, an earlier copy may
+/// have had one on its way. Then it says nothing about the run that the copy fails.
+fn has_gone_on(shared: &Shared, run: RunNo, committed: u64) -> bool {
+    let turns = || shared.store().run(run).ok().flatten().map(|row| row.turns);
+    shared.nodes().is_some() && turns().is_some_and(|turns| turns > committed)
 }
 
 /// Commits a turn, or defers it if it asks for nothing but local work.

@@ -10,6 +10,7 @@ use dacapo_worker::{Deadlock, HandOver, StuckPlay};
 use crate::crash_guard::hooks::admit;
 use crate::crash_guard::probation::Admission;
 use crate::host::WorkKind;
+use crate::nodes::hand_over::store_taken;
 use crate::report::stuck_reason::StuckReason;
 use crate::run::cached_run::{CachedRun, PlayState, Playable};
 use crate::run::open_operations::OpenOperations;
@@ -89,7 +90,7 @@ fn load_since(
         Admission::Waits => return Ok(Loaded::Waits),
         Admission::Delayed(until) => return Ok(Loaded::Delayed(Box::new(row), until)),
     }
-    let (records, unseen) = along.map_or((None, None), |along| (Some(along.records), Some(along.unseen)));
+    let (records, unseen) = along.map_or((None, None), |along| (Some(along.records), along.unseen));
     // Messages are read after all turns that may have taken them, or a turn would take one again: those that were read
     // along with the row are of use if no turns are read later.
     let unseen = unseen.filter(|_| records.as_ref().is_none_or(|records| records.next().is_none()));
@@ -168,7 +169,7 @@ pub(crate) fn replay_run(
     }
     let mut open = OpenOperations::default();
     // One note and one watch for all turns: each turn has its own time limit.
-    let code = has_turns.then_some(Doing::Run(cached.no));
+    let code = has_turns.then_some(Doing::Turn { run: cached.no, turn: row.turns });
     let mut play = begin_play(shared, &info, &mut run, code, hand_over(shared, cached, play_no));
     let replayed = replay(shared.store(), row, first, &mut play, &mut open)?;
     drop(play);
@@ -191,8 +192,12 @@ pub(crate) fn hand_over(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64
     Box::new(move |deadlock: Deadlock, stuck_play: StuckPlay| {
         let Some(shared) = shared.upgrade() else { return };
         let mut state = cached.lock();
-        if state.play != play || state.is_gone {
+        if state.play != play {
             return;
+        }
+        if state.is_gone {
+            drop(state);
+            return store_taken(&shared, &cached);
         }
         state.play += 1;
         state.stuck_play = stuck_play;

@@ -59,6 +59,7 @@ impl StoreLayer for CrashedStore {
         if let Write::CrashCounts(all) = &write {
             let crash_count = all.iter().map(|crash_count| match crash_count {
                 CrashCount::Task { crash_count, .. } => format!("task {crash_count}"),
+                CrashCount::Died { seen, .. } => format!("run {}", seen + 1),
                 CrashCount::Run { crash_count, .. } => format!("run {crash_count}"),
                 CrashCount::Cleared(_) => "run 0".to_owned(),
             });

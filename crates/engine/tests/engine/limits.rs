@@ -1,9 +1,13 @@
 //! Limits: payloads that are too large, queues that are full, attempts that wait for a place.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use dacapo_client::Error;
 use dacapo_core::{Ctx, Failure, Headers, Payload, Signal};
 use dacapo_engine::{ActivityState, NewStart, Options, RunId, WaitFor};
-use dacapo_testkit::Simulation;
+use dacapo_store::{Done, MemoryStore, ReadMessages, Store, Write};
+use dacapo_testkit::{LayeredStore, Simulation, StoreLayer};
 
 use crate::kit::{
     Gate, Serve, completed, completed_empty, describe, every_second, options, over_every_cache_and_restart, payload,
@@ -267,6 +271,38 @@ fn message_limit_counts_messages_of_runs_that_are_not_in_memory() {
         assert!(refused.as_ref().is_err_and(is_full), "{refused:?}");
         assert_eq!(sim.store().count_unseen(describe(&sim, "a").run).unwrap(), 3);
     }
+}
+
+/// How often the messages of a run were counted.
+#[derive(Default)]
+struct Counts(AtomicUsize);
+
+impl StoreLayer for Counts {
+    fn submit(&self, store: &dyn Store, write: Write, done: Done) {
+        store.submit(write, done);
+    }
+
+    fn counts_unseen(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Each of the thousand senders had all messages counted that waited before its own.
+#[test]
+fn messages_of_a_run_that_is_not_played_are_counted_for_few_of_their_senders() {
+    let store = LayeredStore::new(Arc::new(MemoryStore::new()), Counts::default());
+    let sim = Simulation::over(store.clone(), Options { message_limit: 1_000, ..waiting_for_go("work") });
+    let delayed = NewStart { workflow_id: "a".into(), delay: Some(secs(60)), ..NewStart::default() };
+    sim.wait(sim.engine().start(NewStart { workflow: "steps".into(), ..delayed })).unwrap();
+    sim.settle();
+    let first = store.count_unseen(describe(&sim, "a").run).unwrap();
+    for _ in first..1_000 {
+        signal(&sim, "a", "go", "");
+    }
+    let counted = store.0.load(Ordering::Relaxed);
+    assert!(counted < 100, "counted {counted} times");
+    let refused = sim.wait(sim.engine().signal(&RunId::of("a"), crate::kit::signal_of("go", ""), None));
+    assert!(matches!(refused, Err(Error::InboxFull { waiting: 1_000, limit: 1_000, .. })), "{refused:?}");
 }
 
 #[test]

@@ -1,15 +1,17 @@
 //! Several nodes of which one is late, gets no notice of something, or does not hold what it is asked for.
 
+use std::ops::ControlFlow;
 use std::task::{Context, Waker};
 
 use dacapo_client::{Client, CompleteActivity, RunRef};
 use dacapo_core::{Ctx, Failure, Payload};
 use dacapo_engine::{NewStart, Options, RunId};
-use dacapo_store::{SharedStore, Status};
+use dacapo_store::{ReadMessages, ReadTurns, SharedStore, Status, TurnOf, TurnWrite, Write, Writes};
+use dacapo_sync::allow_blocking;
 use dacapo_testkit::{LEASE, NoticesFor, RENEWAL, SimulatedNodes};
 use dacapo_worker::CompletionToken;
 
-use crate::kit::{Gate, Serve, World, completed, every_second, options, payload, secs};
+use crate::kit::{Gate, Serve, World, completed, every_second, options, payload, secs, text};
 use crate::nodes::{collects, new, query, result, send, start, two};
 
 /// Starts runs on node a, which gives half of them away after they are committed and before it knows of that.
@@ -306,4 +308,47 @@ fn a_query_waits_until_its_run_has_an_owner() {
     }
     nodes.stall("b", false);
     assert_eq!(nodes.wait(asked).unwrap(), payload(""));
+}
+
+/// Fails if it is to check before it has seen a signal.
+async fn checks(ctx: Ctx, _: Payload) -> Result<Payload, Failure> {
+    let mut seen = String::new();
+    loop {
+        let signal = ctx.next_signal("s").await?;
+        match text(&signal.input[0]).as_str() {
+            "check" => assert_eq!(seen, "1"),
+            "end" => return Ok(payload(seen)),
+            value => seen.push_str(value),
+        }
+    }
+}
+
+/// A turn of a copy that the node had before it lost the shard and got it back was on its way to the store while the run was loaded anew.
+#[test]
+fn a_copy_that_lacks_a_turn_which_was_committed_meanwhile_makes_its_run_not_stuck() {
+    let mut nodes = two(|| options().workflow("checks", checks));
+    let [run, twin] = ["x", "twin"].map(|id| start(&mut nodes, "checks", id).run);
+    send(&mut nodes, "a", "twin", "s", "1");
+    nodes.settle();
+    nodes.set_notices("a", NoticesFor::Lost);
+    send(&mut nodes, "b", "x", "s", "1");
+    let store = nodes.store("a");
+    let mut record = Vec::new();
+    store
+        .turns(twin, 1, &mut |_, bytes| {
+            record = bytes.to_vec();
+            ControlFlow::Break(())
+        })
+        .unwrap();
+    let mut turn = TurnWrite::new(TurnOf::Run(run), 1, nodes.now(), record);
+    turn.taken.extend(store.unseen(run).unwrap().iter().map(|message| message.no));
+    assert_eq!(turn.taken.len(), 1, "the signal is stored, and the owner does not know of it");
+    allow_blocking(|| store.submit(Write::Turn(Box::new(turn)), Box::new(|written| drop(written.unwrap()))));
+
+    for value in ["check", "end"] {
+        send(&mut nodes, "a", "x", "s", value);
+        nodes.settle();
+        assert_eq!(nodes.stuck(), 0);
+    }
+    assert_eq!(result(&mut nodes, "a", "x"), completed("1"));
 }

@@ -30,6 +30,7 @@ mod message_order;
 mod messages;
 mod meters;
 mod nodes;
+mod nodes_crash_count;
 mod open_runs;
 mod policies;
 mod probation;

@@ -85,15 +85,15 @@ fn play_of_a_run_is_noted_until_it_ends() {
     let a = run(&sim, "a");
     signal(&sim, "a", "go", "");
     sim.settle();
-    assert_eq!(store.noted().0[1..], [a]);
-    assert_eq!(query(&sim, "a", "how").unwrap(), "well");
     let Doing::Run(no) = a else { unreachable!() };
+    assert_eq!(store.noted().0[1..], [Doing::Turn { run: no, turn: 1 }]);
+    assert_eq!(query(&sim, "a", "how").unwrap(), "well");
     assert_eq!(store.noted().0[2..], [Doing::Answer(no)]);
     let sim = sim.restart();
     assert_eq!(query(&sim, "a", "how").unwrap(), "well");
     assert_eq!(
         store.noted().0[3..],
-        [a, Doing::Answer(no)],
+        [Doing::Turn { run: no, turn: 2 }, Doing::Answer(no)],
         "one for all turns that are played again, one for the answer"
     );
     assert_eq!(store.noted().1, 5, "all of it is over");
@@ -116,7 +116,9 @@ fn crash_counts_are_written_before_the_note_is_cleared_and_before_runs_are_playe
     store.log();
     store.dies_while(&[a, a, Doing::Run(dacapo_store::RunNo(99))]);
     sim.restart().settle();
-    assert_eq!(store.log()[..3], ["run 1".to_owned(), "forgotten".to_owned(), format!("{a:?}")]);
+    let Doing::Run(run) = a else { unreachable!() };
+    let played = Doing::Turn { run, turn: 1 };
+    assert_eq!(store.log()[..3], ["run 1".to_owned(), "forgotten".to_owned(), format!("{played:?}")]);
 }
 
 /// Runs that merely ran beside the one that killed the process end their probation, one after the other; all others are not disturbed.
@@ -400,7 +402,8 @@ fn a_start_whose_first_turn_killed_the_process_is_stored_before_it_is_played() {
     sim.start("two", "a", "").unwrap();
     assert_eq!((describe(&sim, "a").turns, crash_count(&sim, "b")), (0, 0));
     sim.settle();
-    assert_eq!(store.log(), ["run 1".to_owned(), format!("{:?}", run(&sim, "a"))]);
+    let played = Doing::Turn { run: describe(&sim, "a").run, turn: 0 };
+    assert_eq!(store.log(), ["run 1".to_owned(), format!("{played:?}")]);
     assert_eq!((describe(&sim, "a").turns, crash_count(&sim, "a")), (1, 0), "it has killed no process");
 }
 

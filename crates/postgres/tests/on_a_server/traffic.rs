@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use dacapo_core::{Seq, Timestamp};
+use dacapo_core::{Failure, FailureKind, Seq, Timestamp};
 use dacapo_postgres::PostgresStore;
 use dacapo_store::{
-    MessageNo, NewMessage, NewTask, ReadMessages, ReadRuns, ReadTurns, Records, RunNo, StoredRun, TaskNo, TimerKind,
-    TurnOf, TurnWrite, Write, Written,
+    MessageNo, NewMessage, NewTask, ReadMessages, ReadRuns, ReadTurns, Records, RunNo, Status, StoredRun, TaskNo,
+    TimerKind, TurnOf, TurnWrite, Write, Written,
 };
 
 use crate::nodes::{new, node, started, turn, write};
@@ -108,8 +108,10 @@ fn cold_load_costs_one_round_trip_and_a_long_history_one_more_for_each_portion()
     let node = node(&schema.with(QUIET));
     let store = &*node.store;
     let load = |run| store.load(run).unwrap().expect("the run is there");
-    // The first one prepares the statements.
-    load(with_turns(store, &schema, 0, 1, 1));
+    // The first ones prepare the statements.
+    let first = with_turns(store, &schema, 0, 1, 1);
+    load(first);
+    store.records(first, 0, 0).unwrap();
     // Full are 256 records, or as many as have a million bytes.
     for (number, (turns, length, first)) in
         [(0, 9, 0), (1, 9, 1), (255, 9, 255), (256, 9, 256), (600, 9, 256), (7, 400_000, 3)].into_iter().enumerate()
@@ -121,8 +123,9 @@ fn cold_load_costs_one_round_trip_and_a_long_history_one_more_for_each_portion()
         let StoredRun { row, along } = loaded;
         let along = along.expect("all of it is read at once");
         assert_eq!(Some(row), store.run(run).unwrap());
-        assert_eq!(along.unseen, store.unseen(run).unwrap());
-        assert_eq!(along.unseen.len(), 2, "the start and the signal");
+        let unseen = along.unseen.expect("they are few");
+        assert_eq!(unseen, store.unseen(run).unwrap());
+        assert_eq!(unseen.len(), 2, "the start and the signal");
 
         let mut all = shown(&along.records);
         assert_eq!(all.len(), first, "{turns} turns of {length} bytes");
@@ -141,6 +144,36 @@ fn cold_load_costs_one_round_trip_and_a_long_history_one_more_for_each_portion()
         assert!(all == (0..turns).map(record).collect::<Vec<_>>(), "{turns} turns of {length} bytes");
     }
     assert!(store.load(RunNo(1)).unwrap().is_none());
+}
+
+#[test]
+fn load_of_a_closed_run_brings_its_row_alone_and_that_of_an_open_one_no_more_messages_than_may_be_needed() {
+    let schema = Schema::new();
+    let node = node(&schema.with(QUIET));
+    let store = &*node.store;
+    let run = with_turns(store, &schema, 1, 3, 9);
+    let unseen = || store.load(run).unwrap().unwrap().along.expect("it is open").unseen;
+    let add = |from: usize, until: usize, length: usize| {
+        schema.execute(&format!(
+            "INSERT INTO messages (no, run, key, sent, job) SELECT 1000 + number, {}, 'signal:' || number, 3, \
+             convert_to(repeat('.', {length}), 'UTF8') FROM generate_series({from}, {until}) AS number",
+            run.0
+        ));
+    };
+    // The start is one of them.
+    add(1, 255, 1);
+    assert_eq!(unseen().map(|unseen| unseen.len()), Some(256));
+    add(256, 256, 1);
+    assert_eq!(unseen(), None, "they are too many");
+    schema.execute("DELETE FROM messages WHERE no > 1010");
+    add(11, 12, 400_000);
+    assert_eq!(unseen().map(|unseen| unseen.len()), Some(13));
+    add(13, 14, 400_000);
+    assert_eq!(unseen(), None, "they are too large");
+    let failure = Box::new(Failure::new(FailureKind::Terminated, "enough"));
+    write(store, Write::Close { run, status: Status::Terminated, at: Timestamp::from_millis(4), failure }).unwrap();
+    let ([_, cost], loaded) = counted(store, || store.load(run).unwrap().expect("it is there"));
+    assert_eq!((cost, loaded.row.turns, loaded.along.is_none()), ((1, 3), 3, true));
 }
 
 #[test]

@@ -40,6 +40,30 @@ pub fn crash_count_of_a_run_is_reset_by_its_next_turn(store: &dyn Store) {
     assert_eq!(crash_state(store, run), (0, None));
 }
 
+/// Two nodes that died while they played one run each add one to its count, whichever of them comes back first. The first of
+/// them reads the count anew once the other has written it.
+pub fn death_is_counted_once_and_not_for_a_run_that_has_gone_on(store: &dyn Store) {
+    let run = owned(store, "order-1", "run-1").run;
+    let other = owned(store, "order-2", "run-2").run;
+    let died = |run, seen, turn, stuck| CrashCount::Died { run, seen, turn, stuck };
+    let count = |counts: Vec<CrashCount>| write(store, Write::CrashCounts(counts));
+    assert_eq!(count(vec![died(run, 0, Some(0), None)]), Ok(Written::Done));
+    let stale = count(vec![died(other, 0, Some(0), None), died(run, 0, None, None)]);
+    assert_eq!(stale, Err(Refused::MovedOn.into()), "another node has counted meanwhile");
+    assert_eq!((crash_state(store, run), crash_state(store, other)), ((1, None), (0, None)), "it counts all or none");
+    assert_eq!(count(vec![died(run, 1, None, words())]), Ok(Written::Done));
+    assert_eq!(crash_state(store, run), (2, words()));
+    assert_eq!(count(vec![died(run, 2, Some(0), None)]), Ok(Written::Done));
+    assert_eq!(crash_state(store, run), (3, words()), "it is stuck as before");
+
+    commit(store, turn(run, 0)).unwrap();
+    let late = [died(run, 3, Some(0), words()), died(RunNo(run.0 + 100), 5, None, None)];
+    assert_eq!(count(late.to_vec()), Ok(Written::Done));
+    assert_eq!(crash_state(store, run), (0, None), "another node has played it on");
+    assert_eq!(count(vec![died(run, 0, None, None)]), Ok(Written::Done));
+    assert_eq!(crash_state(store, run), (1, None), "local work may go on beside turns");
+}
+
 /// A caller may still query a closed run, and the query plays its code. So its crash count is kept.
 pub fn crash_count_of_a_run_outlives_its_end(store: &dyn Store) {
     let run = owned(store, "order-1", "run-1").run;

@@ -11,9 +11,9 @@ use dacapo_sync::{Mutex, MutexGuard, ranks};
 use super::members::{Delivery, Members, Node, gone};
 use super::{MemoryStore, Tables, Writer};
 use crate::{
-    CallAnswered, Done, Filter, Looked, Member, NodeEvents, NodeNo, NodeRow, Nodes, Notice, OwnedShard, ReadMessages,
-    ReadRuns, Recipient, Refused, RunNo, RunRow, Shard, Shards, SharedShards, SharedStore, StoreError, TaskNo, TaskRow,
-    TimerRow, Write, Writes, Written, apply, balance,
+    CallAnswered, Doing, Done, Filter, Looked, Member, NodeEvents, NodeNo, NodeRow, Nodes, Notice, OwnedShard,
+    ReadMessages, ReadRuns, Recipient, Refused, RunNo, RunRow, Shard, Shards, SharedShards, SharedStore, StoreError,
+    TaskNo, TaskRow, TimerRow, Write, Writes, Written, apply, balance,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -46,6 +46,8 @@ pub struct MemoryNode {
     declined: Mutex<BTreeMap<TaskNo, Duration>>,
     /// The answers to writes that wait until they are given. None: they are given at once.
     held: Mutex<Option<Vec<HeldAnswer>>>,
+    /// The notes that the process before this one left. None: it keeps none.
+    pub(super) left: Mutex<Option<Vec<Doing>>>,
 }
 
 /// An answer that waits to be given.
@@ -75,6 +77,7 @@ impl MemoryCluster {
             joined: Mutex::new(ranks::NODE, None),
             declined: Mutex::new(ranks::NODE, BTreeMap::new()),
             held: Mutex::new(ranks::NODE, None),
+            left: Mutex::new(ranks::STORE_NOTES, None),
         }
     }
 
@@ -237,6 +240,11 @@ impl MemoryNode {
         }
     }
 
+    /// Has the node keep notes of what runs, and find these of the process before it.
+    pub fn leave_notes(&self, left: &[Doing]) {
+        *self.left.lock() = Some(left.to_vec());
+    }
+
     /// Looks for what notices may have missed. A process does this every few seconds.
     pub fn look(&self) {
         let joined = self.joined.lock().clone();
@@ -272,6 +280,7 @@ impl SharedStore for MemoryNode {
         let joined = Joined { queues: queues.to_vec(), build: build.clone(), events };
         *self.joined.lock() = Some(joined.clone());
         self.enter(&joined);
+        joined.events.joined()?;
         self.renew();
         Ok(())
     }

@@ -33,9 +33,9 @@ impl ReadRuns for MemoryNode {
     fn load(&self, no: RunNo) -> Result<Option<StoredRun>> {
         let store = &self.cluster.store;
         let Some(row) = ReadRuns::run(store, no)? else { return Ok(None) };
-        let records = store.records(no, 0, 0)?;
-        let along = Some(ReadAlong { records, unseen: store.unseen(no)? });
-        Ok(Some(StoredRun { row, along }))
+        let unseen = Some(store.unseen(no)?).filter(|unseen| unseen.len() <= ReadAlong::MOST);
+        let along = ReadAlong { records: store.records(no, 0, 0)?, unseen };
+        Ok(Some(StoredRun { along: row.status.is_open().then_some(along), row }))
     }
 
     fn find(&self, workflow_id: &str, run_id: Option<&str>) -> Result<Option<RunRow>> {
@@ -129,7 +129,12 @@ impl ReadTasks for MemoryNode {
     }
 }
 
+/// No data survives the process, so what it left is what a test says.
 impl RunningNotes for MemoryNode {
+    fn keeps_notes(&self) -> bool {
+        self.left.lock().is_some()
+    }
+
     fn began(&self, _: Doing) -> Option<NoteSlot> {
         None
     }
@@ -137,10 +142,14 @@ impl RunningNotes for MemoryNode {
     fn ended(&self, _: NoteSlot) {}
 
     fn left(&self) -> Vec<Doing> {
-        Vec::new()
+        self.left.lock().clone().unwrap_or_default()
     }
 
-    fn forget_left(&self) {}
+    fn forget_left(&self) {
+        if let Some(left) = &mut *self.left.lock() {
+            left.clear();
+        }
+    }
 }
 
 impl Upkeep for MemoryNode {

@@ -8,7 +8,7 @@ use dacapo_core::Name;
 
 use super::error::{SettingError, SettingErrors};
 use super::names::{self, PREFIX, TOOLS, queue_variable};
-use super::setting::{Setting, SettingScope, SettingUnit};
+use super::setting::{Raw, Setting, SettingScope, SettingUnit};
 use super::table::{APPLICATION, AppValues, QUEUE, QueueValues, all_settings};
 use super::value::{self, Reading};
 use super::{AppSettings, Given, QueueSettings, Value};
@@ -79,18 +79,18 @@ impl fmt::Display for Effective {
 
 /// The settings of one source: for each setting a value, and the name under which it was given.
 #[derive(Default)]
-struct Layer(BTreeMap<&'static str, (u64, String)>);
+struct Layer(BTreeMap<&'static str, (Raw, String)>);
 
 impl Layer {
-    fn put(&mut self, setting: &'static Setting, by: &str, raw: u64) -> Result<(), SettingError> {
-        let written = |raw| setting.written(raw);
-        match self.0.insert(setting.name, (raw, by.to_owned())) {
+    fn put(&mut self, setting: &'static Setting, by: &str, raw: Raw) -> Result<(), SettingError> {
+        let written = |raw: &Raw| setting.shown(raw);
+        match self.0.insert(setting.name, (raw.clone(), by.to_owned())) {
             Some((before, one)) if before != raw => Err(SettingError::Conflict {
                 setting: setting.name,
                 one,
-                one_value: written(before),
+                one_value: written(&before),
                 other: by.to_owned(),
-                other_value: written(raw),
+                other_value: written(&raw),
             }),
             _ => Ok(()),
         }
@@ -130,11 +130,11 @@ impl Effective {
                 (&environment.all_queues, from_environment),
             ];
             let raw = effective(Some(queue), QUEUE, &voices, &mut rows);
-            errors.extend(disorder(queue, &raw, app["force_exit_timeout"]));
-            queues.insert(queue.clone(), QueueValues::read(|name| raw[name]));
+            errors.extend(disorder(queue, &raw, app["force_exit_timeout"].number()));
+            queues.insert(queue.clone(), QueueValues::read(|name| raw[name].clone()));
         }
         match errors.is_empty() {
-            true => Ok(Self { app: AppValues::read(|name| app[name]), queues, rows }),
+            true => Ok(Self { app: AppValues::read(|name| app[name].clone()), queues, rows }),
             false => Err(SettingErrors(errors)),
         }
     }
@@ -170,7 +170,7 @@ fn take_given(layer: &mut Layer, name: &str, given: &Value, queue: Option<&Name>
         (SettingScope::Queue, None) => return Err(SettingError::NotOfTheApplication { by }),
     }
     let raw = match given {
-        Value::Number(raw) => value::within(setting, &by, *raw)?,
+        Value::Raw(raw) => value::within(setting, &by, raw.clone())?,
         Value::Text(text) => value::parse(setting, &by, text, reading)?,
     };
     layer.put(setting, &by, raw)
@@ -261,31 +261,31 @@ fn of_a_queue(
     }
 }
 
-/// Returns the effective numbers, by name, and adds a row for each.
+/// Returns the effective values, by name, and adds a row for each.
 fn effective(
     queue: Option<&Name>,
     table: &'static [Setting],
     voices: &Voices<'_>,
     rows: &mut Vec<EffectiveRow>,
-) -> BTreeMap<&'static str, u64> {
-    let mut numbers = BTreeMap::new();
+) -> BTreeMap<&'static str, Raw> {
+    let mut values = BTreeMap::new();
     for setting in table {
         let said = voices.iter().find_map(|(layer, origin)| Some((layer.0.get(setting.name)?, origin)));
         let (raw, origin) = match said {
-            Some(((raw, by), origin)) => (*raw, origin(by)),
-            None => (setting.default, SettingOrigin::Default),
+            Some(((raw, by), origin)) => (raw.clone(), origin(by)),
+            None => (setting.default_raw(), SettingOrigin::Default),
         };
-        numbers.insert(setting.name, raw);
-        let value = setting.written(raw);
+        let value = setting.shown(&raw);
+        values.insert(setting.name, raw);
         rows.push(EffectiveRow { queue: queue.cloned(), name: setting.name, value, unit: setting.unit, origin });
     }
-    numbers
+    values
 }
 
 /// Returns errors for settings of a queue that contradict each other.
-fn disorder(queue: &Name, raw: &BTreeMap<&'static str, u64>, force_exit: u64) -> Vec<SettingError> {
-    let of = |name: &'static str| (name, raw[name]);
-    let shutdown = raw["shutdown_grace_period"].saturating_add(raw["shutdown_force_timeout"]);
+fn disorder(queue: &Name, raw: &BTreeMap<&'static str, Raw>, force_exit: u64) -> Vec<SettingError> {
+    let of = |name: &'static str| (name, raw[name].number());
+    let shutdown = of("shutdown_grace_period").1.saturating_add(of("shutdown_force_timeout").1);
     let pairs = [
         (of("zombie_retry_interval"), of("zombie_retry_max_delay")),
         (of("zombie_grace_period"), of("zombie_give_up_after")),

@@ -49,6 +49,9 @@ pub enum SettingError {
         "invalid value {by} = {value:?}: write a number of bytes, or one with its unit (KiB, MiB, GiB); allowed are {allowed}"
     )]
     NotBytes { by: String, value: String, allowed: String },
+    /// A folder has no name.
+    #[error("invalid value {by} = \"\": name a folder, or leave the setting out")]
+    NotAPath { by: String },
     /// A value is too small or too big.
     #[error("{by} = {value} is out of range: allowed are {allowed}")]
     OutOfRange { by: String, value: String, allowed: String },
@@ -86,6 +89,7 @@ impl SettingError {
             Self::NotATime { .. } => "setting-no-time",
             Self::NotMillis { .. } => "setting-no-milliseconds",
             Self::NotBytes { .. } => "setting-no-size",
+            Self::NotAPath { .. } => "setting-no-folder",
             Self::OutOfRange { .. } => "setting-out-of-range",
             Self::NotText { .. } => "setting-no-text",
             Self::Conflict { .. } => "setting-conflict",

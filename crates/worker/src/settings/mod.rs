@@ -26,6 +26,8 @@ pub use setting::{Setting, SettingScope, SettingUnit};
 pub use table::{AppValues, QueueValues, SETTINGS_NUMBER, all_settings};
 pub use zombie::ZombieSettings;
 
+use setting::Raw;
+
 /// The settings of an application: its own, and those of its queues. Each setting of the application has a setter.
 #[derive(Clone, Debug, Default)]
 pub struct AppSettings {
@@ -48,13 +50,13 @@ struct Given(Vec<(String, Value)>);
 
 #[derive(Clone, Debug)]
 enum Value {
-    Number(u64),
+    Raw(Raw),
     Text(String),
 }
 
 impl Given {
-    fn number(&mut self, name: &str, number: u64) {
-        self.put(name, Value::Number(number));
+    fn raw(&mut self, name: &str, raw: Raw) {
+        self.put(name, Value::Raw(raw));
     }
 
     fn put(&mut self, name: &str, value: Value) {

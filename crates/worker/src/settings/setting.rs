@@ -1,6 +1,7 @@
 //! A setting: its name, its unit, its limits, and the form of its values.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use dacapo_core::DurationText;
@@ -16,6 +17,27 @@ pub(super) const TIMES: [(&str, u64); 8] = [
     ("d", 86_400_000_000_000),
 ];
 pub(super) const SIZES: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+
+/// A value as a worker reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Raw {
+    /// A number in the base of its unit.
+    Number(u64),
+    /// A folder. None by default.
+    Path(Option<PathBuf>),
+}
+
+impl Raw {
+    /// Returns the number. 0 for a folder.
+    pub(super) fn number(&self) -> u64 {
+        if let Self::Number(number) = self { *number } else { 0 }
+    }
+
+    /// Returns the folder. None for a number.
+    pub(super) fn path(self) -> Option<PathBuf> {
+        if let Self::Path(path) = self { path } else { None }
+    }
+}
 
 /// One setting, a row of the table. Numbers are in the base of its unit: pieces, nanoseconds or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +63,9 @@ pub struct Setting {
 impl Setting {
     /// Returns the allowed values as text.
     pub fn allowed(&self) -> String {
+        if self.unit == SettingUnit::Path {
+            return "a folder".to_owned();
+        }
         let [least, most] = [self.least, self.most].map(|raw| self.written(raw));
         match self.zero {
             Some(meaning) => format!("{least} to {most}, or 0: {meaning}"),
@@ -48,9 +73,25 @@ impl Setting {
         }
     }
 
-    /// Formats a number in the base of the unit, in the form in which it can be written.
+    /// Formats a number in the base of the unit, in the form in which it can be written. Empty for a folder, which is none by default.
     pub fn written(&self, raw: u64) -> String {
         self.unit.written(raw)
+    }
+
+    /// Formats a value in the form in which it can be written. Empty for no folder.
+    pub(super) fn shown(&self, raw: &Raw) -> String {
+        match raw {
+            Raw::Number(number) => self.written(*number),
+            Raw::Path(path) => path.as_ref().map_or_else(String::new, |path| path.display().to_string()),
+        }
+    }
+
+    /// Returns the default value.
+    pub(super) fn default_raw(&self) -> Raw {
+        match self.unit {
+            SettingUnit::Path => Raw::Path(None),
+            _ => Raw::Number(self.default),
+        }
     }
 }
 
@@ -72,6 +113,8 @@ pub enum SettingUnit {
     Time,
     /// A number of bytes.
     Bytes,
+    /// The path of a folder.
+    Path,
 }
 
 impl SettingUnit {
@@ -82,6 +125,7 @@ impl SettingUnit {
             fits.map_or_else(|| raw.to_string(), |(name, size)| format!("{}{name}", raw / size))
         };
         match self {
+            Self::Path => String::new(),
             _ if raw == 0 => "0".to_owned(),
             Self::Count => raw.to_string(),
             Self::Time => DurationText(Duration::from_nanos(raw)).to_string(),
@@ -106,6 +150,7 @@ impl fmt::Display for SettingUnit {
             Self::Count => "count",
             Self::Time => "time",
             Self::Bytes => "bytes",
+            Self::Path => "path",
         })
     }
 }

@@ -1,12 +1,13 @@
 //! The one table of all settings. Defaults, limits, parsing, documentation and the fields that a worker reads all come
 //! from here.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::setting::{Setting, SettingScope, SettingUnit};
+use super::setting::{Raw, Setting, SettingScope, SettingUnit};
 
 /// The number of the tables of settings. It rises when a name, a scope or a unit changes: deployments depend on them.
-pub const SETTINGS_NUMBER: u32 = 2;
+pub const SETTINGS_NUMBER: u32 = 3;
 
 /// A value, converted between the type of its field and that of the table.
 pub(super) trait Amount {
@@ -56,7 +57,9 @@ const MANY: u64 = 1_000_000;
 macro_rules! settings {
     ($scope:ident, $rows:ident, $values:ident, $builder:ident; $(
         $(#[doc = $about:literal])+ $name:ident: $kind:ty, $unit:ident, $default:expr, $least:expr, $most:expr, $zero:expr;
-    )+) => {
+    )+ $(folders: $(
+        $(#[doc = $about_folder:literal])+ $folder:ident;
+    )+)?) => {
         pub(super) static $rows: &[Setting] = &[$(Setting {
             name: stringify!($name),
             scope: SettingScope::$scope,
@@ -66,25 +69,38 @@ macro_rules! settings {
             most: $most,
             zero: $zero,
             about: concat!($($about),+).trim_ascii(),
-        }),+];
+        },)+ $($(Setting {
+            name: stringify!($folder),
+            scope: SettingScope::$scope,
+            unit: SettingUnit::Path,
+            default: 0,
+            least: 0,
+            most: 0,
+            zero: None,
+            about: concat!($($about_folder),+).trim_ascii(),
+        },)+)?];
 
         /// The effective values of all settings of one scope.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $values {
             $($(#[doc = $about])+ pub $name: $kind,)+
+            $($($(#[doc = $about_folder])+ pub $folder: Option<PathBuf>,)+)?
         }
 
         impl $values {
-            pub(super) fn read(raw: impl Fn(&'static str) -> u64) -> Self {
-                Self { $($name: Amount::from_raw(raw(stringify!($name))),)+ }
+            pub(super) fn read(raw: impl Fn(&'static str) -> Raw) -> Self {
+                Self {
+                    $($name: Amount::from_raw(raw(stringify!($name)).number()),)+
+                    $($($folder: raw(stringify!($folder)).path(),)+)?
+                }
             }
         }
 
         /// The default values.
         impl Default for $values {
             fn default() -> Self {
-                let of = |name| $rows.iter().find(|row| row.name == name).map_or(0, |row: &Setting| row.default);
-                Self::read(of)
+                let of = |name| $rows.iter().find(|row| row.name == name).map(Setting::default_raw);
+                Self::read(|name| of(name).unwrap_or(Raw::Number(0)))
             }
         }
 
@@ -94,10 +110,18 @@ macro_rules! settings {
                 $(#[doc = $about])+
                 #[must_use]
                 pub fn $name(mut self, value: $kind) -> Self {
-                    self.given.number(stringify!($name), value.into_raw());
+                    self.given.raw(stringify!($name), Raw::Number(value.into_raw()));
                     self
                 }
             )+
+            $($(
+                $(#[doc = $about_folder])+
+                #[must_use]
+                pub fn $folder(mut self, value: impl Into<PathBuf>) -> Self {
+                    self.given.raw(stringify!($folder), Raw::Path(Some(value.into())));
+                    self
+                }
+            )+)?
         }
     };
 }
@@ -125,6 +149,9 @@ settings! { Application, APPLICATION, AppValues, AppSettings;
     crash_delay_limit: Duration, Time, 600 * S, MS, YEAR, None;
     /// How many deaths of the process in a row, each while its code ran, quarantine an activity or a run until it is released.
     crash_quarantine_after: u32, Count, 20, 1, MANY, Some("never");
+    folders:
+    /// The folder in which a process notes what it runs, for a store that has no place of its own for that: one in PostgreSQL. Each process needs its own. Without one no death of the process is counted.
+    state_dir;
 }
 
 settings! { Queue, QUEUE, QueueValues, QueueSettings;

@@ -1,7 +1,7 @@
 //! Values in their written form: `200`, `1_000`, `1.5s`, `250ms`, `2MiB`.
 
 use super::error::SettingError;
-use super::setting::{SIZES, Setting, SettingUnit, TIMES};
+use super::setting::{Raw, SIZES, Setting, SettingUnit, TIMES};
 
 /// How a value is parsed, by its setting's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,16 +13,24 @@ pub(super) enum Reading {
 }
 
 /// Parses a value, and checks that it is allowed. `by` is the name under which it was given.
-pub(super) fn parse(setting: &'static Setting, by: &str, text: &str, reading: Reading) -> Result<u64, SettingError> {
+pub(super) fn parse(setting: &'static Setting, by: &str, text: &str, reading: Reading) -> Result<Raw, SettingError> {
+    match setting.unit {
+        SettingUnit::Path => within(setting, by, Raw::Path(Some(text.into()))),
+        _ => parse_number(setting, by, text, reading).map(Raw::Number),
+    }
+}
+
+fn parse_number(setting: &'static Setting, by: &str, text: &str, reading: Reading) -> Result<u64, SettingError> {
     let raw = match (setting.unit, reading) {
         (SettingUnit::Count, _) => whole(text),
         (SettingUnit::Bytes, _) => whole(text).or_else(|| scaled(text, &SIZES)),
         (SettingUnit::Time, Reading::Plain) => time(text).or_else(|| whole(text).filter(|number| *number == 0)),
         (SettingUnit::Time, Reading::Millis) => whole(text).map(|millis| millis.saturating_mul(1_000_000)),
+        (SettingUnit::Path, _) => None,
     };
     let (by, value) = (by.to_owned(), text.to_owned());
     match (raw, setting.unit, reading) {
-        (Some(raw), _, _) => within(setting, &by, raw),
+        (Some(raw), _, _) => number_within(setting, &by, raw),
         (None, SettingUnit::Count, _) => Err(SettingError::NotACount { by, value, allowed: setting.allowed() }),
         (None, SettingUnit::Bytes, _) => Err(SettingError::NotBytes { by, value, allowed: setting.allowed() }),
         (None, SettingUnit::Time, Reading::Plain) => {
@@ -31,11 +39,20 @@ pub(super) fn parse(setting: &'static Setting, by: &str, text: &str, reading: Re
         (None, SettingUnit::Time, Reading::Millis) => {
             Err(SettingError::NotMillis { by, value, allowed: setting.allowed() })
         }
+        (None, SettingUnit::Path, _) => Err(SettingError::NotAPath { by }),
     }
 }
 
 /// Returns the value, if it is allowed.
-pub(super) fn within(setting: &'static Setting, by: &str, raw: u64) -> Result<u64, SettingError> {
+pub(super) fn within(setting: &'static Setting, by: &str, raw: Raw) -> Result<Raw, SettingError> {
+    match &raw {
+        Raw::Number(number) => number_within(setting, by, *number).map(Raw::Number),
+        Raw::Path(Some(path)) if path.as_os_str().is_empty() => Err(SettingError::NotAPath { by: by.to_owned() }),
+        Raw::Path(_) => Ok(raw),
+    }
+}
+
+fn number_within(setting: &'static Setting, by: &str, raw: u64) -> Result<u64, SettingError> {
     let meant = raw == 0 && setting.zero.is_some();
     if meant || (setting.least..=setting.most).contains(&raw) {
         return Ok(raw);

@@ -1,11 +1,12 @@
 //! Settings: who has the say, what is refused, and what is said about it.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use dacapo_worker::{
-    AppSettings, Effective, QueueSettings, QueueValues, SettingError, SettingOrigin, ZombieSettings, all_settings,
-    queue_variable,
+    AppSettings, Effective, QueueSettings, QueueValues, SettingError, SettingOrigin, SettingUnit, ZombieSettings,
+    all_settings, queue_variable,
 };
 use expect_test::expect;
 
@@ -42,6 +43,7 @@ fn the_defaults_are_those_of_the_table() {
         application     crash_delay                          1s      time   default
         application     crash_delay_limit                    10m     time   default
         application     crash_quarantine_after               20      count  default
+        application     state_dir                                    path   default
         queue "orders"  max_concurrent_workflows             200     count  default
         queue "orders"  max_concurrent_activities            200     count  default
         queue "orders"  workflow_deadlock_timeout            2s      time   default
@@ -107,7 +109,10 @@ fn code_goes_before_the_environment_and_that_before_the_default() {
 #[test]
 fn every_setting_is_made_by_its_name() {
     for setting in all_settings() {
-        let value = setting.written((setting.default * 2).max(setting.least));
+        let value = match setting.unit {
+            SettingUnit::Path => "/var/lib/any".to_owned(),
+            _ => setting.written((setting.default * 2).max(setting.least)),
+        };
         let variable = format!("DACAPO_{}", setting.name.to_uppercase());
         let effective = queue("q").environment([(variable.clone(), value.clone())]).effective().unwrap();
         let row = effective.rows.iter().find(|row| row.name == setting.name).unwrap();
@@ -117,6 +122,22 @@ fn every_setting_is_made_by_its_name() {
             1,
             "and nothing else is"
         );
+    }
+}
+
+#[test]
+fn folder_is_a_setting_of_code_and_of_the_environment_and_has_to_have_a_name() {
+    let folder = |settings: AppSettings| settings.effective().map(|effective| effective.app.state_dir);
+    assert_eq!(folder(AppSettings::new()), Ok(None));
+    let given = Ok(Some(PathBuf::from("/var/lib/shop")));
+    assert_eq!(folder(AppSettings::new().state_dir("/var/lib/shop")), given);
+    assert_eq!(folder(AppSettings::new().set("state_dir", "/var/lib/shop")), given);
+    let environment = AppSettings::new().environment([("DACAPO_STATE_DIR", "/srv/other")]);
+    assert_eq!(folder(environment.clone()), Ok(Some("/srv/other".into())));
+    assert_eq!(folder(environment.state_dir("/var/lib/shop")), given, "code goes before the environment");
+    for nameless in [AppSettings::new().state_dir(""), AppSettings::new().environment([("DACAPO_STATE_DIR", " ")])] {
+        let refused = folder(nameless).unwrap_err().to_string();
+        assert!(refused.contains("name a folder, or leave the setting out [setting-no-folder]"), "{refused}");
     }
 }
 

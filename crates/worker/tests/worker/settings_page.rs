@@ -42,7 +42,7 @@ fn section(page: &mut String, title: &str, scope: SettingScope) {
     writeln!(page, "\n## {title}\n\n| setting | default | unit | allowed | what it is |\n|---|---|---|---|---|")
         .unwrap();
     for setting in all_settings().filter(|setting| setting.scope == scope) {
-        let value = row_of(setting).value;
+        let value = Some(row_of(setting).value).filter(|value| !value.is_empty()).unwrap_or("none".to_owned());
         let (name, unit, allowed, about) = (setting.name, setting.unit, setting.allowed(), setting.about);
         writeln!(page, "| `{name}` | {value} | {unit} | {allowed} | {about} |").unwrap();
     }
