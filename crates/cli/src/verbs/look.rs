@@ -161,7 +161,10 @@ fn difference(one: &str, other: &str) -> Option<String> {
 
 pub(super) async fn stack(client: &dyn Client, run: &Run, output: Output) -> Result<()> {
     let inspection = client.inspect(run_of(run)).await?;
-    output.print(&inspection, || inspection.to_string())
+    output.print(&inspection, || match inspection.units.is_empty() {
+        true => "the run waits for nothing: it is closed, or has not begun".to_owned(),
+        false => inspection.to_string(),
+    })
 }
 
 pub(super) async fn stuck(client: &dyn Client, output: Output) -> Result<()> {

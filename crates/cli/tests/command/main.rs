@@ -1,6 +1,7 @@
 //! The command as people call it: on a file that a program serves, on one that none serves, and with what is wrong.
 
 mod demo;
+mod gate;
 mod shop;
 
 use expect_test::expect;

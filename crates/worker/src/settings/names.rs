@@ -7,13 +7,16 @@ use super::value::Reading;
 /// The prefix of all Dacapo variables.
 pub(super) const PREFIX: &str = "DACAPO_";
 
-/// Variables of this repository's own tests and tools, which are not settings.
+/// Variables of the command `dacapo` and of deploy gates, and of this repository's own tests and tools, which are not settings.
 pub(super) const TOOLS: &[&str] = &[
+    "DACAPO_CHECK_REPORTS",
+    "DACAPO_CHECK_URL",
     "DACAPO_KILLS",
     "DACAPO_KILL_SEED",
     "DACAPO_POSTGRES_URL",
     "DACAPO_PROGRAMS",
     "DACAPO_SOAK_SECONDS",
+    "DACAPO_URL",
     "DACAPO_WRITE_GOLDEN",
 ];
 

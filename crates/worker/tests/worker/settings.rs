@@ -180,6 +180,12 @@ fn setting_in_another_spelling_is_refused_with_its_name() {
     expected.assert_eq(&said(&AppSettings::new().environment([("DACAPO_CRASH_DELAY_MS", "1")])));
 }
 
+#[test]
+fn variables_of_the_command_and_of_deploy_gates_are_no_settings() {
+    let variables = ["DACAPO_URL", "DACAPO_CHECK_URL", "DACAPO_CHECK_REPORTS"].map(|name| (name, "sqlite:orders.db"));
+    queue("orders").environment(variables).effective().unwrap();
+}
+
 /// Names of queues that an environment cannot hold.
 #[test]
 fn a_queue_s_variable_has_letters_digits_and_underscores_only() {
