@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 
 use clap::{Parser, Subcommand};
 
-/// What cargo passes on.
+/// The words that cargo passes on.
 #[derive(Debug, Parser)]
 #[command(name = "cargo", bin_name = "cargo")]
 enum Cargo {
