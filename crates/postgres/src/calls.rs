@@ -34,6 +34,10 @@ pub(crate) async fn answer(session: &Session<'_>, id: i64, answer: &[u8]) -> Res
 /// Carries out the calls of other nodes that wait.
 pub(crate) async fn take_calls(session: &Session<'_>, outbox: &Outbox, listener: &dyn Listener) -> Result<(), Failure> {
     let rows = session.query(SEE_CALLS, &[&session.me.0]).await?;
+    if outbox.is_closed() {
+        // A store that is closed begins nothing more. Their callers learn that the node is gone.
+        return Ok(());
+    }
     let mut taken: Vec<i64> = Vec::with_capacity(rows.len());
     for row in &rows {
         let id = get(row, 0)?;
