@@ -77,7 +77,7 @@ impl Link {
             begin_session(&client, address).await?;
             Ok(client)
         });
-        let client = client.map_err(|failure| naming_pooler(address, failure))?;
+        let client = client.map_err(naming_pooler)?;
         Ok(Self {
             runtime: Some(runtime),
             client,
@@ -183,7 +183,7 @@ pub(crate) async fn begin_session(client: &Client, address: &Address) -> Result<
     };
     match answers.iter().any(is_direct) {
         true => Ok(()),
-        false => Err(pooler(address, "it leaves out the settings with which a session begins")),
+        false => Err(pooler("it leaves out the settings with which a session begins")),
     }
 }
 
@@ -200,22 +200,21 @@ fn drive<T: Send>(runtime: &Runtime, work: impl Future<Output = T> + Send) -> T 
 
 /// Says what a pooler's error means. Notifications and prepared statements belong to a session, and a pooler that gives
 /// each transaction another session loses both.
-fn naming_pooler(address: &Address, failure: Failure) -> Failure {
+fn naming_pooler(failure: Failure) -> Failure {
     let text = match &failure {
         Failure::Disconnected(text) => text.clone(),
         Failure::Store(error) => error.to_string(),
         _ => return failure,
     };
     if text.contains("startup parameter") {
-        return pooler(address, &text);
+        return pooler(&text);
     }
     failure
 }
 
-fn pooler(address: &Address, why: &str) -> Failure {
+fn pooler(why: &str) -> Failure {
     Failure::Store(StoreError::Unsupported(format!(
-        "{} is a connection pooler ({why}): give Dacapo a direct connection to PostgreSQL, because its statements and \
-         notifications belong to a session",
-        address.shown()
+        "this is a connection pooler ({why}): give Dacapo a direct connection to PostgreSQL, because its statements and notifications \
+         belong to a session"
     )))
 }

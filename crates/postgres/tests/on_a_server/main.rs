@@ -4,5 +4,6 @@ mod conformance;
 mod meters;
 mod nodes;
 mod notes;
+mod pooler;
 mod schema;
 mod traffic;

@@ -47,6 +47,15 @@ impl Schema {
         format!("{}{parameters}", self.url)
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the URL with another host and port.
+    pub(crate) fn through(&self, address: &str) -> String {
+        self.url.replacen(&self.address(), address, 1)
+    }
+
     /// Returns the host and port of the server.
     pub(crate) fn address(&self) -> String {
         let after = self.server.split_once('@').expect("the URL has a user").1;
