@@ -1,5 +1,6 @@
 //! The store in memory, for tests and for work that need not survive the process.
 
+mod interruptions;
 mod members;
 mod node;
 mod node_reads;
@@ -14,6 +15,7 @@ use std::path::Path;
 use dacapo_core::{AttributeValue, Name};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
+pub use interruptions::Reading;
 pub use node::{MemoryCluster, MemoryNode};
 
 use crate::{

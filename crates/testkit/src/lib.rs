@@ -86,7 +86,7 @@ pub use ledger::AttemptCounts;
 pub use player::{Mode, Player};
 pub use render::render_completion;
 pub use script::{JobLine, Script, Step};
-pub use simulated_nodes::{LEASE, NoticesFor, RENEWAL, SLOW_POLL, SimulatedNodes};
+pub use simulated_nodes::{LEASE, Meanwhile, NoticesFor, RENEWAL, SLOW_POLL, SimulatedNodes};
 pub use simulation::{CACHES, Simulation};
 pub use store_layer::{LayeredStore, StoreLayer};
 pub use sweep::{Sweep, Swept};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use dacapo_core::{Name, Timestamp};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
+use super::interruptions::Interruptions;
 use super::members::{Delivery, Members, Node, gone};
 use super::{MemoryStore, Tables, Writer};
 use crate::{
@@ -46,6 +47,7 @@ pub struct MemoryNode {
     declined: Mutex<BTreeMap<TaskNo, Duration>>,
     /// The answers to writes that wait until they are given. None: they are given at once.
     held: Mutex<Option<Vec<HeldAnswer>>>,
+    pub(super) interruptions: Interruptions,
 }
 
 /// An answer that waits to be given.
@@ -75,6 +77,7 @@ impl MemoryCluster {
             joined: Mutex::new(ranks::NODE, None),
             declined: Mutex::new(ranks::NODE, BTreeMap::new()),
             held: Mutex::new(ranks::NODE, None),
+            interruptions: Interruptions::default(),
         }
     }
 
