@@ -68,7 +68,8 @@ impl From<Error> for Failure {
             };
         };
         match code.code() {
-            "23505" => Self::Premise(text),
+            // A row that was to be new is there; a check has divided by zero.
+            "23505" | "22012" => Self::Premise(text),
             // Serialization failure, deadlock, lock timeout; a statement that an operator cancelled, or that was sent too early.
             "40001" | "40P01" | "55P03" | "57014" | "25P02" | "55000" => Self::Conflict(text),
             "53100" => Self::Store(StoreError::Full(text)),

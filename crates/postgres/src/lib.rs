@@ -29,6 +29,7 @@ mod node;
 mod notification;
 mod outbox;
 mod overlay;
+mod prediction;
 mod read;
 mod readers;
 mod row;

@@ -41,6 +41,8 @@ pub(crate) struct Link {
     deadline: Duration,
     /// Whether a call has taken longer.
     pub(crate) is_late: bool,
+    /// Whether statements outside of transactions may only read.
+    only_reads: bool,
     /// The traffic of this connection.
     pub(crate) traffic: Traffic,
 }
@@ -84,6 +86,7 @@ impl Link {
             prepared: HashMap::new(),
             deadline,
             is_late: false,
+            only_reads: false,
             traffic: Traffic::default(),
         })
     }
@@ -129,6 +132,24 @@ impl Link {
         let Self { runtime, client, deadline, is_late, .. } = self;
         let runtime = runtime.as_ref().expect("a link in use has its runtime");
         Ok(drive(runtime, in_time(*deadline, is_late, client.batch_execute(sql)))??)
+    }
+
+    /// Lets statements outside of transactions read only, so that a transaction that cannot begin changes nothing.
+    pub(crate) fn only_read_outside_of_transactions(&mut self) -> Result<(), Failure> {
+        self.set_only_reads(true)
+    }
+
+    /// Lets statements outside of transactions write.
+    pub(crate) fn write_outside_of_transactions(&mut self) -> Result<(), Failure> {
+        self.set_only_reads(false)
+    }
+
+    fn set_only_reads(&mut self, only_reads: bool) -> Result<(), Failure> {
+        if self.only_reads != only_reads {
+            self.script(&format!("SET default_transaction_read_only = {only_reads}"))?;
+            self.only_reads = only_reads;
+        }
+        Ok(())
     }
 
     /// Prepares the statements that this connection sees for the first time, all in one trip.

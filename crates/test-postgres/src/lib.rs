@@ -19,6 +19,6 @@ mod shared;
 mod user;
 
 pub use pooler::Pooler;
-pub use proxy::{Cutting, Proxy};
+pub use proxy::{Cutting, Proxy, Stopped};
 pub use server::Server;
 pub use shared::{SHARED_DATABASE, new_schema_url, schema_url, shared_url};
