@@ -63,9 +63,10 @@ const RENEW: &str = "WITH renewed AS (UPDATE nodes SET lease_until = clock_times
      array_agg((extract(epoch FROM lease_until - clock_timestamp()) * 1000)::bigint ORDER BY no) FROM nodes WHERE alive) AS seen, ( \
      SELECT array_agg(no ORDER BY no), array_agg(queue ORDER BY no), array_agg(owner ORDER BY no) FROM shards) AS owned";
 const PROCESS: &str = "SELECT process, alive FROM nodes WHERE no = $1";
-/// It may have been made before, and its answer lost with the connection: then it is made again.
+/// It may have been made before, and its answer lost with the connection: then it is made again. Whether the node is alive the next fence
+/// says.
 const RECONNECT: &str = "UPDATE nodes SET incarnation = incarnation + 1, \
-     lease_until = clock_timestamp() + $3 * interval '1 millisecond' WHERE no = $1 AND process = $2 AND alive \
+     lease_until = clock_timestamp() + $3 * interval '1 millisecond' WHERE no = $1 AND process = $2 \
      RETURNING incarnation, last_group";
 
 /// It waits for a commit of the dead node that is still under way, which renews the lease: then the node is not dead.
@@ -89,7 +90,7 @@ const RELEASE_OF_NAME: &str = "UPDATE tasks SET node = NULL FROM (SELECT tasks.n
 const RELEASE_ALL: &str = "UPDATE tasks SET node = NULL FROM (SELECT no FROM tasks WHERE node = $1 ORDER BY no FOR UPDATE) AS locked \
      WHERE tasks.no = locked.no";
 const LEAVE: &str = "WITH left_node AS (UPDATE nodes SET alive = false, lease_until = clock_timestamp() \
-     WHERE no = $1 AND incarnation = $2 AND alive RETURNING no), \
+     WHERE no = $1 AND incarnation = $2 RETURNING no), \
      freed AS (UPDATE shards SET owner = NULL FROM left_node WHERE shards.owner = left_node.no), \
      released AS (UPDATE tasks SET node = NULL FROM (SELECT tasks.no FROM left_node JOIN tasks ON tasks.node = left_node.no \
      ORDER BY tasks.no FOR UPDATE OF tasks) AS locked WHERE tasks.no = locked.no) \
@@ -184,7 +185,7 @@ impl Membership {
     }
 
     /// Takes the node's row for a new connection, and returns the number of the last group that was committed. It waits for a
-    /// commit that is still under way on the old one. None if the others have taken the node for dead.
+    /// commit that is still under way on the old one. None if another process has taken the name, or the node was forgotten.
     pub(crate) fn reconnect(&mut self, link: &mut Link) -> Result<Option<i64>> {
         let rows = link.query(RECONNECT, values![self.no, self.process, self.pace.lease.as_millis() as f64])?;
         let Some(row) = rows.first() else { return Ok(None) };

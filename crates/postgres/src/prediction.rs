@@ -12,9 +12,8 @@ use crate::needs::Needs;
 use crate::trip::{Trip, values};
 
 /// Locks the runs, and fails if one of them is not as it was predicted.
-const CHECK_RUNS: &str = "SELECT 1 / coalesce(array_agg(no) = $1 AND array_agg(turns) = $2 AND array_agg(epoch) = $3 \
-     AND bool_and(status = 0), false)::integer \
-     FROM (SELECT no, turns, epoch, status FROM runs WHERE no = ANY($1) ORDER BY no FOR UPDATE) AS locked";
+const CHECK_RUNS: &str = "SELECT 1 / coalesce(array_agg(turns) = $2 AND array_agg(epoch) = $3 AND bool_and(status = 0), false)::integer \
+     FROM (SELECT turns, epoch, status FROM runs WHERE no = ANY($1) ORDER BY no FOR UPDATE) AS locked";
 /// Fails if a turn has taken one of the messages, or if it is not there. It begins after the runs are locked.
 const CHECK_MESSAGES: &str = "SELECT 1 / (count(*) = cardinality($1))::integer \
      FROM unnest($1::bigint[], $2::bigint[]) AS wanted (no, run) \

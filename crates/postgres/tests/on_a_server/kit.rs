@@ -26,9 +26,13 @@ type Giving = Box<dyn FnMut(Shards) -> Vec<TaskNo> + Send>;
 pub(crate) struct Seen {
     pub(crate) lost_all: Mutex<usize>,
     pub(crate) gained: Mutex<usize>,
+    /// How often the node has looked for what it may have missed. It does so when it is connected for notifications.
+    pub(crate) looks: Mutex<usize>,
     pub(crate) notices: Mutex<Vec<Notice>>,
     /// What is to be done when the node gives shards away. It returns the tasks that the node keeps.
     pub(crate) giving: Mutex<Option<Giving>>,
+    /// What is to be done when the node loses shards for the first time.
+    pub(crate) losing: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     /// How often the node was called.
     pub(crate) calls: Mutex<usize>,
     /// The answers to calls that wait until they are given. None: they are given at once.
@@ -67,6 +71,10 @@ impl NodeEvents for Seen {
     }
 
     fn lost(&self, _: Shards, all: bool) {
+        let losing = self.losing.lock().unwrap().take();
+        if let Some(losing) = losing {
+            losing();
+        }
         *self.lost_all.lock().unwrap() += usize::from(all);
     }
 
@@ -83,7 +91,9 @@ impl NodeEvents for Seen {
         }
     }
 
-    fn look(&self, _: Shards) {}
+    fn look(&self, _: Shards) {
+        *self.looks.lock().unwrap() += 1;
+    }
 }
 
 pub(crate) struct TestNode {
@@ -107,11 +117,16 @@ pub(crate) fn node(url: &str) -> TestNode {
 }
 
 pub(crate) fn node_of(url: &str, queues: &[&'static str]) -> TestNode {
-    let store = PostgresStore::open(url).expect("the store opens");
-    let seen = Arc::new(Seen::default());
+    let node = opened(url);
     let queues: Vec<Name> = queues.iter().map(|queue| Name::from_static(queue)).collect();
-    store.join(&queues, &"test".into(), seen.clone()).expect("the node joins");
-    TestNode { store: Arc::new(store), seen }
+    node.store.join(&queues, &"test".into(), node.seen.clone()).expect("the node joins");
+    node
+}
+
+/// Opens the store for a node that has not joined the others.
+pub(crate) fn opened(url: &str) -> TestNode {
+    let store = Arc::new(PostgresStore::open(url).expect("the store opens"));
+    TestNode { store, seen: Arc::default() }
 }
 
 /// Calls a node. The answer comes later.

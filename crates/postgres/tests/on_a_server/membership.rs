@@ -1,13 +1,16 @@
 //! Who is a node, and whose the shards are: what one writes of itself and of the others holds for it as it is at that moment.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use dacapo_postgres::PostgresStore;
 use dacapo_store::{Filter, ReadRuns, Refused, RunNo, SharedStore, TaskNo, Writes, Written};
 use dacapo_test_postgres::Proxy;
 
 use crate::kit::{
-    LONG, PACE, QUIET, TestNode, call, claimed, make_tasks, new, node, node_of_task, refused, start, started,
+    LONG, PACE, QUIET, TestNode, call, claimed, make_tasks, new, node, node_of_task, opened, refused, start, started,
     submit_on_a_thread, task, turn, turns, two_nodes, until, write,
 };
 use crate::meters::Meters;
@@ -23,7 +26,7 @@ fn is_alive(schema: &Schema, name: &str) -> bool {
     schema.number(&format!("SELECT count(*) FROM nodes WHERE name = '{name}' AND alive")) == 1
 }
 
-fn lease_of(node: &TestNode, name: &str) -> Option<std::time::Duration> {
+fn lease_of(node: &TestNode, name: &str) -> Option<Duration> {
     node.store.nodes().unwrap().iter().find(|row| row.name == *name).map(|row| row.lease)
 }
 
@@ -64,7 +67,7 @@ fn a_shard_that_another_took_meanwhile_is_not_taken() {
     ));
     let takes = schema.hold("UPDATE shards SET owner = nodes.no FROM nodes WHERE nodes.name = 'other'");
     let url = schema.named("b", LONG);
-    let joining = std::thread::spawn(move || node(&url));
+    let joining = thread::spawn(move || node(&url));
     until("the node takes its share", || schema.is_waiting("b"));
     takes.commit();
     let _b = joining.join().expect("it joins");
@@ -88,7 +91,7 @@ fn a_node_that_is_no_more_takes_no_shard() {
         let proxy = Proxy::to(&schema.address());
         let stopped = proxy.stop_at("UPDATE shards SET owner = $1");
         let url = proxy.url(&schema.with(&format!("{QUIET}&sslmode=disable")));
-        let joining = std::thread::spawn(move || node(&url));
+        let joining = thread::spawn(move || node(&url));
         stopped.until_reached();
         schema.execute(&format!("UPDATE nodes SET {ends}"));
         drop(stopped);
@@ -114,6 +117,50 @@ fn a_node_gives_no_shard_that_it_has_lost() {
     drop(stopped);
     until("it learns that it has lost everything", || a.seen.lost_all() == 1);
     assert_eq!(schema.number(SHARDS_OF_OTHER), 16);
+}
+
+/// The node sees its shards, and has another life before it begins with them: the others took it for dead, and another has the shards.
+#[test]
+fn a_node_begins_with_no_shard_that_it_saw_in_an_earlier_life() {
+    let schema = Schema::new();
+    let a = opened(&schema.with(QUIET));
+    let (store, url) = (Arc::downgrade(&a.store), schema.clone());
+    *a.seen.losing.lock().unwrap() = Some(Box::new(move || {
+        url.execute(&format!(
+            "{OTHER}; UPDATE nodes SET alive = false WHERE name <> 'other'; \
+             UPDATE shards SET owner = nodes.no FROM nodes WHERE nodes.name = 'other'"
+        ));
+        // It learns by a write that it is dead, and joins the others again.
+        write(&store.upgrade().expect("the node is there"), start(new(1))).unwrap();
+    }));
+    a.store.join(&["main".into()], &"test".into(), a.seen.clone()).expect("the node joins");
+    let shards = |row: &dacapo_store::NodeRow| row.shards;
+    until("it sees the others", || a.store.nodes().unwrap().iter().map(shards).collect::<Vec<_>>() == [0, 16]);
+    let run = RunNo(schema.number("SELECT no FROM runs"));
+    assert!(!a.store.owns(run));
+    assert_eq!(a.seen.gained(), 0);
+}
+
+/// Its queries would be answered from a run that another node plays.
+#[test]
+fn a_node_without_a_lease_has_none_confirmed_before_it_has_one_again() {
+    let schema = Schema::new();
+    let proxy = Proxy::to(&schema.address());
+    let a = node(&proxy.url(&schema.with(&format!("{PACE}&sslmode=disable"))));
+    let b = node(&schema.with(PACE));
+    proxy.shut();
+    until("the other has taken its shards over", || b.shards() == 16);
+    let is_open = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // The longer, the surer it is that a node which does not wait is found out.
+            thread::park_timeout(Duration::from_millis(200));
+            is_open.store(true, Ordering::SeqCst);
+            proxy.open();
+        });
+        a.store.confirm_lease().unwrap();
+        assert!(is_open.load(Ordering::SeqCst), "it had no lease");
+    });
 }
 
 /// While the node gives shards away it commits no turn of theirs any more, and goes on with some of its tasks.
@@ -177,6 +224,7 @@ fn two_of_one_name(pace: &str) -> (Schema, TestNode, TestNode) {
     let schema = Schema::new();
     let url = schema.with(&format!("{pace}&node=same"));
     let first = node(&url);
+    until("the first has nothing left to do", || *first.seen.looks.lock().unwrap() > 0);
     let second = node(&url);
     (schema, first, second)
 }
@@ -283,7 +331,7 @@ fn a_call_is_answered_although_another_node_joins_meanwhile() {
     until("the other is called", || b.seen.calls() == 1);
     let _c = node(&schema.with(PACE));
     b.seen.hold_answers(false);
-    let answer = answer.recv_timeout(std::time::Duration::from_secs(60)).expect("a call is answered");
+    let answer = answer.recv_timeout(Duration::from_secs(60)).expect("a call is answered");
     assert_eq!(answer.unwrap(), b"cba");
 }
 
@@ -298,8 +346,8 @@ fn a_call_that_a_process_has_begun_with_is_not_carried_out_by_the_next_of_its_na
     until("the other is called", || b.seen.calls() == 1);
     drop(b);
     let b = node(&url);
-    let error = lost.recv_timeout(std::time::Duration::from_secs(60)).expect("a call of a process that is gone ends");
+    let error = lost.recv_timeout(Duration::from_secs(60)).expect("a call of a process that is gone ends");
     assert!(error.unwrap_err().to_string().contains("went away before it answered"));
-    let answer = call(&a, &b, b"abc").recv_timeout(std::time::Duration::from_secs(60)).expect("a call is answered");
+    let answer = call(&a, &b, b"abc").recv_timeout(Duration::from_secs(60)).expect("a call is answered");
     assert_eq!((answer.unwrap(), b.seen.calls()), (b"cba".to_vec(), 1));
 }

@@ -8,6 +8,7 @@ use tokio_postgres::NoTls;
 const URL: &str = "DACAPO_POSTGRES_URL";
 
 /// A schema that no other test uses.
+#[derive(Clone)]
 pub(crate) struct Schema {
     server: String,
     name: String,
