@@ -10,6 +10,8 @@
 //!              ▲                                   │
 //!              └────────── what was missing ◄──────┘
 //! ```
+//!
+//! Plain turns say themselves what they build on. That is predicted, and checked in the same trip in which it is written.
 
 mod address;
 mod alarm;

@@ -73,8 +73,9 @@ impl Prediction {
 fn turn_of_run(write: &Write) -> Option<(RunNo, &TurnWrite)> {
     let Write::Turn(turn) = write else { return None };
     match &turn.run {
-        TurnOf::Run(run) => Some((*run, turn)),
-        TurnOf::New(_) => None,
+        // What these change is written with all else of the run.
+        TurnOf::Run(run) if turn.memo.is_none() && turn.published.is_none() => Some((*run, turn)),
+        TurnOf::Run(_) | TurnOf::New(_) => None,
     }
 }
 

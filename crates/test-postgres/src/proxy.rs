@@ -98,11 +98,10 @@ impl Proxy {
         self.interference.fails_to_begin.store(true, Ordering::Relaxed);
     }
 
-    /// Has the statement wait in which a client first sends this text, with all that it sends after it.
+    /// Has the statement wait in which a client sends this text, with all that it sends after it. What waited for another goes on.
     #[must_use]
     pub fn stop_at(&self, text: &str) -> Stopped {
-        self.interference.stop_at(text);
-        Stopped(self.interference.clone())
+        self.interference.clone().stop_at(text)
     }
 
     /// Cuts all connections now.

@@ -27,7 +27,7 @@ pub(crate) struct Seen {
     pub(crate) lost_all: Mutex<usize>,
     pub(crate) gained: Mutex<usize>,
     /// How often the node has looked for what it may have missed. It does so when it is connected for notifications.
-    pub(crate) looks: Mutex<usize>,
+    looks: Mutex<usize>,
     pub(crate) notices: Mutex<Vec<Notice>>,
     /// What is to be done when the node gives shards away. It returns the tasks that the node keeps.
     pub(crate) giving: Mutex<Option<Giving>>,
@@ -44,6 +44,10 @@ type HeldAnswer = Box<dyn FnOnce() + Send>;
 impl Seen {
     pub(crate) fn calls(&self) -> usize {
         *self.calls.lock().unwrap()
+    }
+
+    fn looks(&self) -> usize {
+        *self.looks.lock().unwrap()
     }
 
     pub(crate) fn gained(&self) -> usize {
@@ -120,6 +124,7 @@ pub(crate) fn node_of(url: &str, queues: &[&'static str]) -> TestNode {
     let node = opened(url);
     let queues: Vec<Name> = queues.iter().map(|queue| Name::from_static(queue)).collect();
     node.store.join(&queues, &"test".into(), node.seen.clone()).expect("the node joins");
+    until("the node has nothing left to do", || node.seen.looks() > 0);
     node
 }
 

@@ -90,12 +90,14 @@ fn a_node_that_is_no_more_takes_no_shard() {
         let schema = Schema::new();
         let proxy = Proxy::to(&schema.address());
         let stopped = proxy.stop_at("UPDATE shards SET owner = $1");
-        let url = proxy.url(&schema.with(&format!("{QUIET}&sslmode=disable")));
-        let joining = thread::spawn(move || node(&url));
+        let a = opened(&proxy.url(&schema.with(&format!("{QUIET}&sslmode=disable"))));
+        let (store, seen) = (a.store.clone(), a.seen.clone());
+        let joining = thread::spawn(move || store.join(&["main".into()], &"test".into(), seen));
         stopped.until_reached();
         schema.execute(&format!("UPDATE nodes SET {ends}"));
-        drop(stopped);
-        let a = joining.join().expect("it joins");
+        // When it is connected for notifications it looks at the nodes again.
+        let _stopped = proxy.stop_at("LISTEN ");
+        joining.join().unwrap().expect("it joins");
         assert_eq!(a.seen.gained(), 0, "{ends}");
         assert_eq!(schema.number("SELECT count(*) FROM shards WHERE owner IS NOT NULL"), 0, "{ends}");
     }
@@ -224,7 +226,6 @@ fn two_of_one_name(pace: &str) -> (Schema, TestNode, TestNode) {
     let schema = Schema::new();
     let url = schema.with(&format!("{pace}&node=same"));
     let first = node(&url);
-    until("the first has nothing left to do", || *first.seen.looks.lock().unwrap() > 0);
     let second = node(&url);
     (schema, first, second)
 }

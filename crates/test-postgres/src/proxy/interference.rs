@@ -26,10 +26,15 @@ pub(super) struct Interference {
 struct Stop {
     at: Option<Vec<u8>>,
     is_reached: bool,
+    /// Which of the stops of the proxy it is.
+    number: u64,
 }
 
-/// Bytes that wait in a proxy until this is dropped.
-pub struct Stopped(pub(super) Arc<Interference>);
+/// Bytes that wait in a proxy until this is dropped, or others are to wait.
+pub struct Stopped {
+    interference: Arc<Interference>,
+    number: u64,
+}
 
 impl Stopped {
     /// Waits until a client has sent the bytes.
@@ -37,16 +42,21 @@ impl Stopped {
     /// # Panics
     /// If none has after a minute.
     pub fn until_reached(&self) {
-        let waiting = self.0.changed.wait_timeout_while(self.0.stop(), LIMIT, |stop| !stop.is_reached);
-        let (stop, _) = waiting.unwrap_or_else(PoisonError::into_inner);
-        assert!(stop.is_reached, "no client has sent it");
+        let is_awaited = |stop: &mut Stop| stop.number == self.number && !stop.is_reached;
+        let Interference { changed, .. } = &*self.interference;
+        let waiting = changed.wait_timeout_while(self.interference.stop(), LIMIT, is_awaited);
+        let (mut stop, _) = waiting.unwrap_or_else(PoisonError::into_inner);
+        assert!(!is_awaited(&mut stop), "no client has sent it");
     }
 }
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        *self.0.stop() = Stop::default();
-        self.0.changed.notify_all();
+        let mut stop = self.interference.stop();
+        if stop.number == self.number {
+            stop.at = None;
+        }
+        self.interference.changed.notify_all();
     }
 }
 
@@ -55,9 +65,14 @@ impl Interference {
         self.stop.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has bytes wait in which a client sends this text.
-    pub(super) fn stop_at(&self, text: &str) {
-        *self.stop() = Stop { at: Some(text.as_bytes().to_vec()), is_reached: false };
+    /// Has bytes wait in which a client sends this text, and no others any more.
+    pub(super) fn stop_at(self: Arc<Self>, text: &str) -> Stopped {
+        let mut stop = self.stop();
+        let number = stop.number + 1;
+        *stop = Stop { at: Some(text.as_bytes().to_vec()), is_reached: false, number };
+        self.changed.notify_all();
+        drop(stop);
+        Stopped { interference: self, number }
     }
 
     /// Waits as long as these bytes are to wait.
