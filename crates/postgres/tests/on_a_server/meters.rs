@@ -53,6 +53,8 @@ fn lost_connections_receipts_dead_nodes_and_the_lease_that_is_left_are_counted()
         node(&proxy.url(&schema.with("&lease=60s&renewal=200ms&sslmode=disable")))
     });
     let b = node(&schema.with(PACE));
+    // The commit that gives shards away is not to be lost.
+    until("each has half of the shards", || a.shards() == 8 && b.shards() == 8);
     let names = ["reconnects_total", "conflicts_total", "receipts_total", "dead_nodes_total"];
     let counts = || names.map(|name| meters.get(name));
     assert_eq!(counts(), [0; 4]);
