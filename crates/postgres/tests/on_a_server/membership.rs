@@ -290,10 +290,11 @@ fn the_receipt_of_a_node_that_was_taken_for_dead_is_kept_for_it() {
 #[test]
 fn a_node_that_was_away_for_days_is_taken_for_dead_as_any_other() {
     let schema = Schema::new();
-    let a = node(&schema.with(&format!("{QUIET}&node=a")));
+    let a = node(&schema.named("a", &format!("{QUIET}&node=a")));
     let run = started(&a.store, 1);
     let tasks = make_tasks(&a.store, run, 0, vec![task(1, false)]);
     drop(a);
+    until("no thread of it is left to renew its lease", || !schema.is_connected("a"));
     schema.execute("UPDATE nodes SET lease_until = clock_timestamp() - interval '2 days' WHERE name = 'a'");
     let b = node(&schema.with(LONG));
     until("its tasks are free", || claimed(&b) == tasks);
@@ -340,12 +341,13 @@ fn a_call_is_answered_although_another_node_joins_meanwhile() {
 #[test]
 fn a_call_that_a_process_has_begun_with_is_not_carried_out_by_the_next_of_its_name() {
     let schema = Schema::new();
-    let url = schema.with(&format!("{PACE}&node=b"));
+    let url = schema.named("b", &format!("{PACE}&node=b"));
     let [a, b] = two_nodes([&schema.with(PACE), &url]);
     b.seen.hold_answers(true);
     let lost = call(&a, &b, b"first");
     until("the other is called", || b.seen.calls() == 1);
     drop(b);
+    until("no thread of it is left to answer", || !schema.is_connected("b"));
     let b = node(&url);
     let error = lost.recv_timeout(Duration::from_secs(60)).expect("a call of a process that is gone ends");
     assert!(error.unwrap_err().to_string().contains("went away before it answered"));

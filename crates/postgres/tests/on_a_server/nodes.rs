@@ -12,7 +12,7 @@ use dacapo_store::{
 
 use crate::kit::{
     PACE, TestNode, attempt, make_tasks, new, node, start, started, submit, submit_on_a_thread, task, turn, turns,
-    until, write,
+    two_nodes, until, write,
 };
 use crate::schema::Schema;
 use dacapo_test_postgres::{Proxy, Server, schema_url};
@@ -20,8 +20,7 @@ use dacapo_test_postgres::{Proxy, Server, schema_url};
 #[test]
 fn nodes_share_the_shards_and_a_node_that_leaves_gives_them_back_at_once() {
     let schema = Schema::new();
-    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
-    until("each has half of the shards", || a.shards() == 8 && b.shards() == 8);
+    let [a, b] = two_nodes([&schema.with(PACE), &schema.with(PACE)]);
     b.store.close().unwrap();
     until("the other has all", || a.shards() == 16);
 }
@@ -29,8 +28,7 @@ fn nodes_share_the_shards_and_a_node_that_leaves_gives_them_back_at_once() {
 #[test]
 fn shards_of_a_node_that_died_are_taken_over() {
     let schema = Schema::new();
-    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
-    until("each has half of the shards", || a.shards() == 8 && b.shards() == 8);
+    let [a, b] = two_nodes([&schema.with(PACE), &schema.with(PACE)]);
     drop(b);
     until("the other has all", || a.shards() == 16);
     assert_eq!(a.seen.lost_all(), 0);
@@ -99,8 +97,7 @@ fn a_turn_of_a_run_that_another_node_owns_is_refused() {
 #[test]
 fn notices_and_calls_reach_other_nodes() {
     let schema = Schema::new();
-    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
-    until("each has half of the shards", || a.shards() == 8 && b.shards() == 8);
+    let [a, b] = two_nodes([&schema.with(PACE), &schema.named("b", PACE)]);
     until("they know each other", || a.store.nodes().unwrap().len() == 2);
     let to = SharedStore::node(&*b.store);
     a.store.notify(Recipient::Node(to), Notice::Stored(RunNo(77)));
@@ -109,6 +106,7 @@ fn notices_and_calls_reach_other_nodes() {
     a.store.call(Recipient::Node(to), b"abc".to_vec(), Box::new(move |answer| drop(sender.send(answer))));
     assert_eq!(answer.recv_timeout(Duration::from_secs(60)).expect("a call is answered").unwrap(), b"cba");
     drop(b);
+    until("no thread of it is left to answer", || !schema.is_connected("b"));
     let (sender, answer) = mpsc::channel();
     a.store.call(Recipient::Node(to), b"abc".to_vec(), Box::new(move |answer| drop(sender.send(answer))));
     let error = answer.recv_timeout(Duration::from_secs(60)).expect("a call to a dead node ends").unwrap_err();
@@ -215,8 +213,7 @@ fn a_node_that_joins_again_is_the_same_process() {
 #[test]
 fn a_node_drops_the_shards_that_another_owns() {
     let schema = Schema::new();
-    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
-    until("each has half of the shards", || a.shards() == 8 && b.shards() == 8);
+    let [a, b] = two_nodes([&schema.with(PACE), &schema.with(PACE)]);
     let (of_a, of_b) = (started(&a.store, 1), started(&b.store, 2));
     let (one, other) = (SharedStore::node(&*a.store).0, SharedStore::node(&*b.store).0);
     schema.execute(&format!("UPDATE shards SET owner = {one} + {other} - owner"));
@@ -259,8 +256,7 @@ fn nodes_outlive_an_outage_that_is_longer_than_their_leases() {
 #[test]
 fn an_attempt_of_a_node_that_does_not_have_the_task_is_refused() {
     let schema = Schema::new();
-    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
-    until("each has half of the shards", || a.shards() == 8 && b.shards() == 8);
+    let [a, b] = two_nodes([&schema.with(PACE), &schema.with(PACE)]);
     let run = started(&a.store, 1);
     let task = make_tasks(&a.store, run, 0, vec![task(1, false)])[0];
     match write(&b.store, attempt(task, 2)) {

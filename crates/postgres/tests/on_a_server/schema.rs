@@ -116,6 +116,12 @@ impl Schema {
         self.number(&format!("SELECT count(*) FROM pg_stat_activity WHERE {of}")) > 0
     }
 
+    /// Returns whether the server has connections of a node.
+    pub(crate) fn is_connected(&self, node: &str) -> bool {
+        let of = format!("application_name = '{}_{node}'", self.name);
+        self.number(&format!("SELECT count(*) FROM pg_stat_activity WHERE {of}")) > 0
+    }
+
     /// Has the server end the connection of a node that waits for a lock.
     pub(crate) fn end_waiting(&self, node: &str) {
         let of = format!("application_name = '{}_{node}' AND wait_event_type = 'Lock'", self.name);
