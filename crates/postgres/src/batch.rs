@@ -1,7 +1,9 @@
-//! Committing a group: facts are locked and read in one round trip, and changes written and committed in a second.
+//! Committing a group: facts are locked and read in one round trip, and changes written and committed in a second. A group of plain turns
+//! needs one trip only.
 
 mod connection;
 mod id_locks;
+mod one_trip;
 mod portions;
 mod task_blocks;
 
@@ -26,14 +28,20 @@ use crate::membership::{self, Membership, Renewed, make_shards};
 use crate::needs::Needs;
 use crate::node::{Node, View};
 use crate::overlay::Overlay;
+use crate::prediction::Prediction;
 use crate::sweep::sweep;
 use crate::traffic::TotalTraffic;
 use crate::trip::{Trip, values};
 
 type Result<T> = std::result::Result<T, StoreError>;
 type WriteResult = Result<Written>;
+
+/// It may write also where statements outside of transactions may only read.
+const BEGIN: &str = "BEGIN READ WRITE";
+
 /// How often a group is tried again because a fact has changed meanwhile. Locks make that rare; without end, it is a bug.
 const PREMISES: usize = 20;
+
 pub(crate) struct GroupCommit {
     address: Address,
     /// None while there is no connection.
@@ -100,12 +108,16 @@ impl GroupCommit {
     /// Commits writes in one transaction, however long the server is away meanwhile.
     fn transact(&mut self, writes: &[Write]) -> Result<Vec<WriteResult>> {
         let mut needs = Needs::of(writes);
+        let mut prediction = Prediction::of(writes, &needs);
         let mut excluded = BTreeMap::new();
         let (mut pause, mut premises) = (FIRST_PAUSE, 0);
         loop {
             let mut prepared = None;
             let before = self.link.as_ref().map(|link| link.traffic);
-            let attempt = self.attempt(writes, &needs, &excluded, &mut prepared);
+            let attempt = match prediction.take() {
+                Some(prediction) => self.attempt_in_one_trip(writes, &prediction, &mut prepared),
+                None => self.attempt(writes, &needs, &excluded, &mut prepared),
+            };
             if let (Some(before), Some(link)) = (before, &self.link) {
                 self.traffic.add(link.traffic.since(before));
             }
@@ -169,7 +181,7 @@ impl GroupCommit {
         if self.is_begun {
             trip.step("ROLLBACK", values![]);
         }
-        trip.step("BEGIN", values![]);
+        trip.step(BEGIN, values![]);
         let Some(membership) = &mut self.membership else { return Err(not_joined().into()) };
         let fence = trip.step(membership::FENCE, membership.fence());
         let group = membership.group;
@@ -240,6 +252,7 @@ impl GroupCommit {
         let (Some(membership), Some(link)) = (&self.membership, &mut self.link) else { return Ok(()) };
         link.script("ROLLBACK")?;
         self.is_begun = false;
+        link.write_outside_of_transactions()?;
         make_shards(link, &self.address.schema, queues)?;
         if let Renewed::Alive { view, .. } = membership.renew(link)? {
             if let Some(queue) = queues.iter().find(|queue| !view.shards.contains_key(*queue)) {
@@ -291,7 +304,7 @@ impl Batch for GroupCommit {
             if self.is_begun {
                 let _ = link.script("ROLLBACK");
             }
-            let _ = membership.leave(&mut link);
+            let _ = link.write_outside_of_transactions().and_then(|()| membership.leave(&mut link));
         }
         Ok(())
     }
@@ -300,6 +313,7 @@ impl Batch for GroupCommit {
 fn not_joined() -> StoreError {
     StoreError::Unsupported("this process serves no task queue, so it is no node and writes nothing".to_owned())
 }
+
 /// Returns why this node may not make a write: the owner of a run plays it, and no other.
 fn refuse(node: &Node, owned: &Shards, facts: &Facts, write: &Write) -> Option<Refused> {
     if let Write::Turn(turn) = write

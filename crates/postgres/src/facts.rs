@@ -33,7 +33,13 @@ const RUN_IDS: &str = "SELECT runs.run_id, runs.no FROM unnest($1::text[]) AS id
 const RANGES: &str = "SELECT low, high, (SELECT max(no) FROM (SELECT max(no) AS no FROM runs WHERE no >= low AND no < high \
      UNION ALL SELECT max(run) FROM garbage WHERE run >= low AND run < high) AS found) \
      FROM unnest($1::bigint[], $2::bigint[]) AS range (low, high)";
-const TASKS: &str = "SELECT {columns} FROM tasks WHERE no = ANY($1) ORDER BY no FOR UPDATE";
+/// All tasks that the group locks, also those that it only ends: they are locked in the order of their numbers, so that no two
+/// transactions wait for each other.
+const TASKS: &str = "SELECT {columns} FROM tasks WHERE no IN (SELECT unnest($1::bigint[]) \
+     UNION ALL SELECT tasks.no FROM unnest($2::bigint[], $3::bigint[]) AS ended (run, seq) \
+     JOIN tasks ON tasks.run = ended.run AND tasks.seq = ended.seq \
+     UNION ALL SELECT tasks.no FROM unnest($4::bigint[]) AS closing JOIN tasks ON tasks.run = closing) \
+     ORDER BY no FOR UPDATE";
 const MESSAGES: &str = "SELECT no, run, taken FROM messages WHERE no = ANY($1)";
 const KEYS: &str = "SELECT messages.no, messages.run, messages.key, messages.taken \
      FROM unnest($1::bigint[], $2::text[]) AS wanted (run, key) \
@@ -67,6 +73,8 @@ pub(crate) struct MessageFact {
 #[derive(Default)]
 pub(crate) struct Facts {
     pub(crate) asked: Needs,
+    /// Whether nothing was read: of the runs is known only what a turn has to find.
+    pub(crate) is_predicted: bool,
     pub(crate) runs: HashMap<RunNo, RunRow>,
     pub(crate) open: BTreeMap<Name, RunNo>,
     pub(crate) last: BTreeMap<Name, RunNo>,
@@ -162,8 +170,10 @@ impl Reading {
         }
         if !needs.tasks.is_empty() {
             let sql = TASKS.replace("{columns}", row::task::COLUMNS);
-            let tasks: Vec<i64> = needs.tasks.iter().map(|task| task.0).collect();
-            add(Kind::Tasks, trip.step(sql, values![tasks]));
+            let tasks: Vec<i64> = needs.tasks.union(&needs.ended_tasks).map(|task| task.0).collect();
+            let (runs, seqs): (Vec<i64>, Vec<i64>) =
+                needs.ended_activities.iter().map(|(run, seq)| (run.0, seq.0 as i64)).unzip();
+            add(Kind::Tasks, trip.step(sql, values![tasks, runs, seqs, numbers(&needs.closing)]));
         }
         if !needs.messages.is_empty() {
             let messages: Vec<i64> = needs.messages.iter().map(|message| message.0).collect();

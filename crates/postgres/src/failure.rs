@@ -47,6 +47,28 @@ impl Failure {
         }
         last
     }
+
+    /// Returns the failure of a code of the server's.
+    fn of_code(code: &str, text: String) -> Self {
+        match code {
+            // A row that was to be new is there; a check has divided by zero.
+            "23505" | "22012" => Self::Premise(text),
+            // Serialization failure, deadlock, lock timeout; a statement that an operator cancelled, or that was sent too early.
+            "40001" | "40P01" | "55P03" | "57014" | "25P02" | "55000" => Self::Conflict(text),
+            "53100" => Self::Store(StoreError::Full(text)),
+            // The server ends or begins, is a standby, has no connection or memory left, or has ended an idle or slow
+            // transaction; or it is not known whether it was committed.
+            "57P01" | "57P02" | "57P03" | "57P05" | "25006" | "25P03" | "25P04" | "53000" | "53200" | "53300"
+            | "40003" => Self::Disconnected(text),
+            "XX001" | "XX002" => Self::Store(StoreError::Corrupt(text)),
+            "28000" | "28P01" | "3D000" | "42501" => Self::Store(StoreError::Unsupported(format!(
+                "PostgreSQL refuses the URL's user, password or database: {text}"
+            ))),
+            // The connection, or a file of the server.
+            code if code.starts_with("08") || code.starts_with("58") => Self::Disconnected(text),
+            _ => Self::Store(StoreError::Unavailable(text)),
+        }
+    }
 }
 
 impl From<StoreError> for Failure {
@@ -67,23 +89,7 @@ impl From<Error> for Failure {
                 Self::Disconnected(text)
             };
         };
-        match code.code() {
-            "23505" => Self::Premise(text),
-            // Serialization failure, deadlock, lock timeout; a statement that an operator cancelled, or that was sent too early.
-            "40001" | "40P01" | "55P03" | "57014" | "25P02" | "55000" => Self::Conflict(text),
-            "53100" => Self::Store(StoreError::Full(text)),
-            // The server ends or begins, is a standby, has no connection or memory left, or has ended an idle or slow
-            // transaction; or it is not known whether it was committed.
-            "57P01" | "57P02" | "57P03" | "57P05" | "25006" | "25P03" | "25P04" | "53000" | "53200" | "53300"
-            | "40003" => Self::Disconnected(text),
-            "XX001" | "XX002" => Self::Store(StoreError::Corrupt(text)),
-            "28000" | "28P01" | "3D000" | "42501" => Self::Store(StoreError::Unsupported(format!(
-                "PostgreSQL refuses the URL's user, password or database: {text}"
-            ))),
-            // The connection, or a file of the server.
-            code if code.starts_with("08") || code.starts_with("58") => Self::Disconnected(text),
-            _ => Self::Store(StoreError::Unavailable(text)),
-        }
+        Self::of_code(code.code(), text)
     }
 }
 

@@ -43,10 +43,13 @@ const NOTE_ATTEMPTS: &str = "UPDATE tasks SET attempt = new.attempt, ready = new
      AS new (no, attempt, ready, node, crash_count, external, failure, details) WHERE tasks.no = new.no";
 const COUNT_CRASHES: &str = "UPDATE tasks SET crash_count = new.crash_count \
      FROM unnest($1::bigint[], $2::bigint[]) AS new (no, crash_count) WHERE tasks.no = new.no";
-const END_TASKS: &str = "DELETE FROM tasks WHERE no = ANY($1)";
-const END_ACTIVITIES: &str = "DELETE FROM tasks USING unnest($1::bigint[], $2::bigint[]) AS ended (run, seq) \
-     WHERE tasks.run = ended.run AND tasks.seq = ended.seq";
-const END_RUNS: &str = "DELETE FROM tasks WHERE run = ANY($1)";
+const END_TASK: &str = "DELETE FROM tasks WHERE no = ANY($1)";
+/// They are locked in the order of their numbers, so that no two transactions wait for each other.
+const END_TASKS: &str = "DELETE FROM tasks USING (SELECT no FROM tasks WHERE no IN (SELECT unnest($1::bigint[]) \
+     UNION ALL SELECT tasks.no FROM unnest($2::bigint[], $3::bigint[]) AS ended (run, seq) \
+     JOIN tasks ON tasks.run = ended.run AND tasks.seq = ended.seq \
+     UNION ALL SELECT tasks.no FROM unnest($4::bigint[]) AS ended JOIN tasks ON tasks.run = ended) \
+     ORDER BY no FOR UPDATE) AS locked WHERE tasks.no = locked.no";
 const ADD_TIMERS: &str = "INSERT INTO timers (due, run, kind, seq) \
      SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[]) ON CONFLICT DO NOTHING";
 const END_TIMERS: &str = "DELETE FROM timers USING unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[]) \
@@ -68,7 +71,8 @@ const END_ATTRIBUTES: &str = "DELETE FROM attributes USING unnest($1::bigint[], 
 const ADD_ATTRIBUTES: &str = "INSERT INTO attributes (run, name, place, parts, kind, word, number, real) \
      SELECT * FROM unnest($1::bigint[], $2::text[], $3::integer[], $4::integer[], $5::smallint[], $6::text[], $7::bigint[], \
      $8::float8[])";
-const DELETE_RUNS: &str = "WITH tasks AS (DELETE FROM tasks WHERE run = ANY($1)), \
+const DELETE_RUNS: &str = "WITH tasks AS (DELETE FROM tasks USING (SELECT no FROM tasks WHERE run = ANY($1) ORDER BY no FOR UPDATE) \
+     AS locked WHERE tasks.no = locked.no), \
      attributes AS (DELETE FROM attributes WHERE run = ANY($1)), runs AS (DELETE FROM runs WHERE no = ANY($1)) \
      INSERT INTO garbage (run) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING";
 
@@ -196,22 +200,24 @@ fn tasks<'c>(changes: &'c Changes, trip: &mut Trip<'c>) {
             changes.crash_counts.iter().map(|(task, count)| (task.0, i64::from(*count))).unzip();
         trip.step(COUNT_CRASHES, values![no, count]);
     }
-    if !changes.ended_tasks.is_empty() {
-        let ended: Vec<i64> = changes.ended_tasks.iter().map(|task| task.0).collect();
-        trip.step(END_TASKS, values![ended]);
-    }
-    if !changes.ended_activities.is_empty() {
-        let (run, seq): (Vec<i64>, Vec<i64>) =
-            changes.ended_activities.iter().map(|(run, Seq(seq))| (run.0, *seq as i64)).unzip();
-        trip.step(END_ACTIVITIES, values![run, seq]);
-    }
-    if !changes.ended_runs.is_empty() {
-        let ended: Vec<i64> = changes.ended_runs.iter().map(|run| run.0).collect();
-        trip.step(END_RUNS, values![ended]);
-    }
+    end_tasks(changes, trip);
     if !changes.new_tasks.is_empty() {
         trip.step(ADD_TASKS, added_tasks(&changes.new_tasks.values().collect::<Vec<_>>()));
     }
+}
+
+fn end_tasks<'c>(changes: &'c Changes, trip: &mut Trip<'c>) {
+    let Changes { ended_tasks, ended_activities, ended_runs, .. } = changes;
+    let tasks: Vec<i64> = ended_tasks.iter().map(|task| task.0).collect();
+    if ended_activities.is_empty() && ended_runs.is_empty() && tasks.len() <= 1 {
+        if !tasks.is_empty() {
+            trip.step(END_TASK, values![tasks]);
+        }
+        return;
+    }
+    let (of, seqs): (Vec<i64>, Vec<i64>) = ended_activities.iter().map(|(run, Seq(seq))| (run.0, *seq as i64)).unzip();
+    let runs: Vec<i64> = ended_runs.iter().map(|run| run.0).collect();
+    trip.step(END_TASKS, values![tasks, of, seqs, runs]);
 }
 
 fn added_tasks<'c>(tasks: &[&'c TaskRow]) -> Vec<crate::trip::Value<'c>> {

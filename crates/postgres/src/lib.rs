@@ -10,6 +10,8 @@
 //!              ▲                                   │
 //!              └────────── what was missing ◄──────┘
 //! ```
+//!
+//! Plain turns say themselves what they build on. That is predicted, and checked in the same trip in which it is written.
 
 mod address;
 mod alarm;
@@ -29,6 +31,7 @@ mod node;
 mod notification;
 mod outbox;
 mod overlay;
+mod prediction;
 mod read;
 mod readers;
 mod row;

@@ -44,6 +44,8 @@ pub(crate) struct Link {
     deadline: Duration,
     /// Whether a call has taken longer.
     pub(crate) is_late: bool,
+    /// Whether statements outside of transactions may only read.
+    only_reads: bool,
     /// The traffic of this connection.
     pub(crate) traffic: Traffic,
 }
@@ -80,13 +82,14 @@ impl Link {
             begin_session(&client, address).await?;
             Ok(client)
         });
-        let client = client.map_err(|failure| naming_pooler(address, failure))?;
+        let client = client.map_err(naming_pooler)?;
         Ok(Self {
             runtime: Some(runtime),
             client,
             prepared: HashMap::new(),
             deadline,
             is_late: false,
+            only_reads: false,
             traffic: Traffic::default(),
         })
     }
@@ -132,6 +135,24 @@ impl Link {
         let Self { runtime, client, deadline, is_late, .. } = self;
         let runtime = runtime.as_ref().expect("a link in use has its runtime");
         Ok(drive(runtime, in_time(*deadline, is_late, client.batch_execute(sql)))??)
+    }
+
+    /// Lets statements outside of transactions read only, so that a transaction that cannot begin changes nothing.
+    pub(crate) fn only_read_outside_of_transactions(&mut self) -> Result<(), Failure> {
+        self.set_only_reads(true)
+    }
+
+    /// Lets statements outside of transactions write.
+    pub(crate) fn write_outside_of_transactions(&mut self) -> Result<(), Failure> {
+        self.set_only_reads(false)
+    }
+
+    fn set_only_reads(&mut self, only_reads: bool) -> Result<(), Failure> {
+        if self.only_reads != only_reads {
+            self.script(&format!("SET default_transaction_read_only = {only_reads}"))?;
+            self.only_reads = only_reads;
+        }
+        Ok(())
     }
 
     /// Prepares the statements that this connection sees for the first time, all in one trip.
@@ -189,7 +210,7 @@ pub(crate) async fn begin_session(client: &Client, address: &Address) -> Result<
     };
     match answers.iter().any(is_direct) {
         true => Ok(()),
-        false => Err(pooler(address, "it leaves out the settings with which a session begins")),
+        false => Err(pooler("it leaves out the settings with which a session begins")),
     }
 }
 
@@ -206,22 +227,21 @@ fn drive<T: Send>(runtime: &Runtime, work: impl Future<Output = T> + Send) -> T 
 
 /// Says what a pooler's error means. Notifications and prepared statements belong to a session, and a pooler that gives
 /// each transaction another session loses both.
-fn naming_pooler(address: &Address, failure: Failure) -> Failure {
+fn naming_pooler(failure: Failure) -> Failure {
     let text = match &failure {
         Failure::Disconnected(text) => text.clone(),
         Failure::Store(error) => error.to_string(),
         _ => return failure,
     };
     if text.contains("startup parameter") {
-        return pooler(address, &text);
+        return pooler(&text);
     }
     failure
 }
 
-fn pooler(address: &Address, why: &str) -> Failure {
+fn pooler(why: &str) -> Failure {
     Failure::Store(StoreError::Unsupported(format!(
-        "{} is a connection pooler ({why}): give Dacapo a direct connection to PostgreSQL, because its statements and \
-         notifications belong to a session",
-        address.shown()
+        "this is a connection pooler ({why}): give Dacapo a direct connection to PostgreSQL, because its statements and notifications \
+         belong to a session"
     )))
 }

@@ -29,6 +29,11 @@ const SHARDS: i64 = 16;
 pub(crate) const FENCE: &str = "UPDATE nodes SET last_group = $1, lease_until = clock_timestamp() + $4 * interval '1 millisecond' \
      WHERE no = $2 AND incarnation = $3 AND alive RETURNING no";
 
+/// The fence of a group that goes to the server whole: it fails where [`FENCE`] finds no row.
+pub(crate) const STRICT_FENCE: &str = "WITH fence AS (UPDATE nodes SET last_group = $1, \
+     lease_until = clock_timestamp() + $4 * interval '1 millisecond' WHERE no = $2 AND incarnation = $3 AND alive RETURNING no) \
+     SELECT 1 / count(*)::integer FROM fence";
+
 /// A process that joins again keeps the receipt of what it had committed: the node that took it for dead has waited for its
 /// last commit.
 const JOIN: &str = "INSERT INTO nodes AS node (name, build, queues, process, incarnation, last_group, alive, lease_until) \
@@ -58,30 +63,37 @@ const RENEW: &str = "WITH renewed AS (UPDATE nodes SET lease_until = clock_times
      array_agg((extract(epoch FROM lease_until - clock_timestamp()) * 1000)::bigint ORDER BY no) FROM nodes WHERE alive) AS seen, ( \
      SELECT array_agg(no ORDER BY no), array_agg(queue ORDER BY no), array_agg(owner ORDER BY no) FROM shards) AS owned";
 const PROCESS: &str = "SELECT process, alive FROM nodes WHERE no = $1";
-/// It may have been made before, and its answer lost with the connection: then it is made again.
+/// It may have been made before, and its answer lost with the connection: then it is made again. Whether the node is alive the next fence
+/// says.
 const RECONNECT: &str = "UPDATE nodes SET incarnation = incarnation + 1, \
-     lease_until = clock_timestamp() + $3 * interval '1 millisecond' WHERE no = $1 AND process = $2 AND alive \
+     lease_until = clock_timestamp() + $3 * interval '1 millisecond' WHERE no = $1 AND process = $2 \
      RETURNING incarnation, last_group";
 
 /// It waits for a commit of the dead node that is still under way, which renews the lease: then the node is not dead.
+///
+/// This statement and all that lock several tasks lock them in the order of their numbers, so that no two wait for each other.
 const DECLARE_DEAD: &str = "WITH dead AS (UPDATE nodes SET alive = false WHERE no = ANY($1) AND alive AND lease_until < clock_timestamp() \
      RETURNING no), \
      freed AS (UPDATE shards SET owner = NULL FROM dead WHERE shards.owner = dead.no), \
-     released AS (UPDATE tasks SET node = NULL FROM dead WHERE tasks.node = dead.no) \
+     released AS (UPDATE tasks SET node = NULL FROM (SELECT tasks.no FROM dead JOIN tasks ON tasks.node = dead.no \
+     ORDER BY tasks.no FOR UPDATE OF tasks) AS locked WHERE tasks.no = locked.no) \
      SELECT no FROM dead";
 const TAKE: &str = "UPDATE shards SET owner = $1 WHERE no = ANY($2) \
      AND (owner IS NULL OR NOT EXISTS (SELECT FROM nodes WHERE nodes.no = shards.owner AND nodes.alive)) \
      AND EXISTS (SELECT FROM nodes WHERE nodes.no = $1 AND nodes.incarnation = $3 AND nodes.alive) RETURNING no";
 const GIVE: &str = "UPDATE shards SET owner = given.owner FROM unnest($2::smallint[], $3::bigint[]) AS given (no, owner) \
      WHERE shards.no = given.no AND shards.owner = $1";
-const RELEASE: &str =
-    "UPDATE tasks SET node = NULL WHERE node = $1 AND (run & 1023) = ANY($2::bigint[]) AND no <> ALL($3)";
-const RELEASE_OF_NAME: &str = "UPDATE tasks SET node = NULL FROM nodes WHERE nodes.name = $1 AND tasks.node = nodes.no";
-const RELEASE_ALL: &str = "UPDATE tasks SET node = NULL WHERE node = $1";
+const RELEASE: &str = "UPDATE tasks SET node = NULL FROM (SELECT no FROM tasks WHERE node = $1 \
+     AND (run & 1023) = ANY($2::bigint[]) AND no <> ALL($3) ORDER BY no FOR UPDATE) AS locked WHERE tasks.no = locked.no";
+const RELEASE_OF_NAME: &str = "UPDATE tasks SET node = NULL FROM (SELECT tasks.no FROM nodes JOIN tasks ON tasks.node = nodes.no \
+     WHERE nodes.name = $1 ORDER BY tasks.no FOR UPDATE OF tasks) AS locked WHERE tasks.no = locked.no";
+const RELEASE_ALL: &str = "UPDATE tasks SET node = NULL FROM (SELECT no FROM tasks WHERE node = $1 ORDER BY no FOR UPDATE) AS locked \
+     WHERE tasks.no = locked.no";
 const LEAVE: &str = "WITH left_node AS (UPDATE nodes SET alive = false, lease_until = clock_timestamp() \
-     WHERE no = $1 AND incarnation = $2 AND alive RETURNING no), \
+     WHERE no = $1 AND incarnation = $2 RETURNING no), \
      freed AS (UPDATE shards SET owner = NULL FROM left_node WHERE shards.owner = left_node.no), \
-     released AS (UPDATE tasks SET node = NULL FROM left_node WHERE tasks.node = left_node.no) \
+     released AS (UPDATE tasks SET node = NULL FROM (SELECT tasks.no FROM left_node JOIN tasks ON tasks.node = left_node.no \
+     ORDER BY tasks.no FOR UPDATE OF tasks) AS locked WHERE tasks.no = locked.no) \
      SELECT no FROM left_node";
 
 /// This process in the table of nodes.
@@ -173,7 +185,7 @@ impl Membership {
     }
 
     /// Takes the node's row for a new connection, and returns the number of the last group that was committed. It waits for a
-    /// commit that is still under way on the old one. None if the others have taken the node for dead.
+    /// commit that is still under way on the old one. None if another process has taken the name, or the node was forgotten.
     pub(crate) fn reconnect(&mut self, link: &mut Link) -> Result<Option<i64>> {
         let rows = link.query(RECONNECT, values![self.no, self.process, self.pace.lease.as_millis() as f64])?;
         let Some(row) = rows.first() else { return Ok(None) };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dacapo_core::{IdReuse, Name, Target};
+use dacapo_core::{IdReuse, Name, Seq, Target};
 use dacapo_store::{CrashCount, MessageNo, NewRun, RunNo, TaskNo, TurnOf, TurnWrite, Write};
 
 /// The rows that a group reads. Rows of runs, and the ids of workflows and requests, are locked; what belongs to a run
@@ -24,6 +24,9 @@ pub(crate) struct Needs {
     /// Runs whose parent and whose open children are wanted, because they close.
     pub(crate) closing: BTreeSet<RunNo>,
     pub(crate) tasks: BTreeSet<TaskNo>,
+    /// Tasks that are ended and not read. They are locked where others are read.
+    pub(crate) ended_tasks: BTreeSet<TaskNo>,
+    pub(crate) ended_activities: BTreeSet<(RunNo, Seq)>,
     pub(crate) messages: BTreeSet<MessageNo>,
     /// Messages by run and key.
     pub(crate) keys: BTreeSet<(RunNo, Name)>,
@@ -60,6 +63,8 @@ impl Needs {
         self.ranges.extend(missing.ranges);
         self.closing.extend(missing.closing);
         self.tasks.extend(missing.tasks);
+        self.ended_tasks.extend(missing.ended_tasks);
+        self.ended_activities.extend(missing.ended_activities);
         self.messages.extend(missing.messages);
         self.keys.extend(missing.keys);
         self.keys_of_ids.extend(missing.keys_of_ids);
@@ -97,9 +102,11 @@ impl Needs {
             Write::Attempt(attempt) => drop(self.tasks.insert(attempt.task)),
             Write::CrashCounts(all) => {
                 for count in all {
-                    if let CrashCount::Died { run, .. } | CrashCount::Run { run, .. } | CrashCount::Cleared(run) = count
-                    {
-                        self.runs.insert(*run);
+                    match count {
+                        CrashCount::Died { run, .. } | CrashCount::Run { run, .. } | CrashCount::Cleared(run) => {
+                            self.runs.insert(*run);
+                        }
+                        CrashCount::Task { task, .. } => drop(self.tasks.insert(*task)),
                     }
                 }
             }
@@ -155,6 +162,10 @@ impl Needs {
             }
         };
         self.messages.extend(&turn.taken);
+        self.ended_tasks.extend(&turn.ended_tasks);
+        if let Some(run) = run {
+            self.ended_activities.extend(turn.ended_activities.iter().map(|seq| (run, *seq)));
+        }
         for (seq, child) in &turn.children {
             self.add_start(child);
             self.numbers += 1;

@@ -26,8 +26,9 @@ type Result<T> = std::result::Result<T, StoreError>;
 
 /// Tasks at which no node works. Those of a node that took them in the moment in which it was taken for dead are free for the next
 /// claim.
-const CLAIM: &str = "WITH released AS (UPDATE tasks SET node = NULL FROM nodes WHERE tasks.node = nodes.no AND NOT nodes.alive \
-     AND nodes.lease_until > clock_timestamp() - interval '1 hour'), \
+const CLAIM: &str = "WITH released AS (UPDATE tasks SET node = NULL FROM (SELECT tasks.no FROM nodes JOIN tasks ON tasks.node = nodes.no \
+     WHERE NOT nodes.alive AND nodes.lease_until > clock_timestamp() - interval '1 hour' ORDER BY tasks.no \
+     FOR UPDATE OF tasks SKIP LOCKED) AS locked WHERE tasks.no = locked.no), \
      free AS MATERIALIZED (SELECT found.no FROM unnest($2::text[], $3::bigint[]) AS wanted (queue, places) \
      CROSS JOIN LATERAL (SELECT tasks.no FROM tasks WHERE tasks.queue = wanted.queue AND tasks.node IS NULL \
      AND tasks.no <> ALL($5) ORDER BY tasks.no LIMIT wanted.places FOR UPDATE SKIP LOCKED) AS found) \
@@ -42,7 +43,8 @@ const TASKS_IN: &str = "UPDATE tasks SET node = $1 WHERE tasks.no IN (SELECT tas
      RETURNING {columns}";
 const FREE: &str = "(tasks.node IS NULL OR tasks.node = $1 \
      OR NOT EXISTS (SELECT FROM nodes WHERE nodes.no = tasks.node AND nodes.alive))";
-const DECLINE: &str = "UPDATE tasks SET node = NULL WHERE node = $1 AND no = ANY($2)";
+const DECLINE: &str = "UPDATE tasks SET node = NULL FROM (SELECT no FROM tasks WHERE node = $1 AND no = ANY($2) ORDER BY no FOR UPDATE) \
+     AS locked WHERE tasks.no = locked.no";
 /// One statement, because an idle node makes it every few seconds. A run whose start time has not come has nothing to do.
 const LOOK: &str = "SELECT DISTINCT 0::smallint, messages.run FROM messages JOIN runs ON runs.no = messages.run \
      WHERE messages.taken IS NULL AND runs.status = 0 AND (messages.run & 1023) = ANY($2::bigint[]) \

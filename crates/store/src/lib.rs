@@ -45,7 +45,7 @@ pub use dacapo_client::{Filter, IdConflict, Status, Stuck, StuckCause};
 pub use error::StoreError;
 pub use group::{Batch, Done, Group, Writes};
 pub use load::{ReadAlong, Records, StoredRun};
-pub use memory::{MemoryCluster, MemoryNode, MemoryStore};
+pub use memory::{MemoryCluster, MemoryNode, MemoryStore, Reading};
 pub use message::{MessageRow, NewMessage, is_request};
 pub use nodes::{CallAnswered, Looked, NodeEvents, NodeRow, Nodes, Notice, Recipient, SharedStore};
 pub use number::{Epoch, MessageNo, NodeNo, RunNo, Shard, TaskNo};

@@ -1,5 +1,6 @@
 //! The store in memory, for tests and for work that need not survive the process.
 
+mod interruptions;
 mod members;
 mod node;
 mod node_reads;
@@ -15,6 +16,7 @@ use dacapo_client::Condition;
 use dacapo_core::{AttributeValue, Name};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
+pub use interruptions::Reading;
 pub use node::{MemoryCluster, MemoryNode};
 
 use crate::search::matches;

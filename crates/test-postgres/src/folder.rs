@@ -1,4 +1,4 @@
-//! The folder of a server: its data, its log and its socket.
+//! The folder of a server or a pooler: its data, its log and its socket.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -15,6 +15,8 @@ use crate::user::{User, is_open_to_all};
 const PREFIX: &str = "dacapo-postgres-";
 /// A socket's path has at most 107 bytes. The server adds `/.s.PGSQL.65535.lock` to the folder's.
 const LONGEST_PATH: usize = 80;
+/// The file in which a pooler notes its process.
+pub(crate) const PID_OF_POOLER: &str = "pooler.pid";
 /// How long a server that was left behind may take to end.
 const END: Duration = Duration::from_secs(10);
 
@@ -112,7 +114,9 @@ fn remove_left_behind(parent: &Path) {
         let name = entry.file_name();
         let is_folder = name.to_str().is_some_and(|name| name.starts_with(PREFIX)) && entry.path().is_dir();
         if is_folder && is_left_behind(&entry.path()).unwrap_or(false) {
-            end_server(&entry.path().join("data"));
+            let (folder, data) = (entry.path(), entry.path().join("data"));
+            end_process(State::read(&data).map(|state| state.pid), &data);
+            end_process(pid_of_pooler(&folder), &folder);
             let _ = fs::remove_dir_all(entry.path());
             let _ = fs::remove_file(lock_of(&entry.path()));
         }
@@ -129,10 +133,15 @@ fn is_left_behind(folder: &Path) -> Result<bool> {
     }
 }
 
-/// Ends the server over this data, if it still runs: its working directory is the data's.
-fn end_server(data: &Path) {
-    let Some(State { pid, .. }) = State::read(data) else { return };
-    if fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|folder| folder == data) {
+/// Returns the process of the pooler that has its files in this folder.
+fn pid_of_pooler(folder: &Path) -> Option<u32> {
+    fs::read_to_string(folder.join(PID_OF_POOLER)).ok()?.trim().parse().ok()
+}
+
+/// Ends a process that was left behind, if it still runs: then it works in this folder.
+fn end_process(pid: Option<u32>, folder: &Path) {
+    let Some(pid) = pid else { return };
+    if fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|works_in| works_in == folder) {
         process::signal("-QUIT", &[pid]);
         process::wait_until_ended(&[pid], END);
     }

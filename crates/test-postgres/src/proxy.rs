@@ -1,4 +1,6 @@
-//! A proxy that cuts connections.
+//! A proxy that cuts connections, and interferes with what they carry.
+
+mod interference;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,11 +10,14 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+pub use self::interference::Stopped;
+use self::interference::{Interference, Requests};
+
 /// A port that leads to a server.
 pub struct Proxy {
     port: u16,
     open: Arc<Mutex<Vec<Connection>>>,
-    loses_commits: Arc<AtomicBool>,
+    interference: Arc<Interference>,
     is_shut: Arc<AtomicBool>,
 }
 
@@ -39,10 +44,10 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let port = listener.local_addr().expect("it is bound").port();
         let open: Arc<Mutex<Vec<Connection>>> = Arc::default();
-        let loses_commits = Arc::new(AtomicBool::new(false));
+        let interference: Arc<Interference> = Arc::default();
         let is_shut = Arc::new(AtomicBool::new(false));
         let refuses = is_shut.clone();
-        let (server, kept, loses) = (server.to_owned(), open.clone(), loses_commits.clone());
+        let (server, kept, interferes) = (server.to_owned(), open.clone(), interference.clone());
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 if refuses.load(Ordering::SeqCst) {
@@ -51,12 +56,17 @@ impl Proxy {
                 let Ok(server) = TcpStream::connect(&server) else { continue };
                 let mut open = kept.lock().expect("no thread panics with it");
                 let is_silent = Arc::new(AtomicBool::new(false));
-                for (from, to, answers) in [(&client, &server, false), (&server, &client, true)] {
-                    let (from, to) =
-                        (from.try_clone().expect("a socket has a copy"), to.try_clone().expect("a socket has a copy"));
-                    let (silent, loses) = (is_silent.clone(), loses.clone());
-                    thread::spawn(move || pass(from, to, &silent, |bytes| answers && is_lost(&loses, bytes)));
-                }
+                let copies = || [&client, &server].map(|side| side.try_clone().expect("a socket has a copy"));
+                let ([from, to], silent) = (copies(), is_silent.clone());
+                let mut requests = Requests::new(interferes.clone());
+                thread::spawn(move || {
+                    pass(from, to, &silent, |bytes| {
+                        requests.interfere(bytes);
+                        false
+                    })
+                });
+                let ([to, from], silent, interferes) = (copies(), is_silent.clone(), interferes.clone());
+                thread::spawn(move || pass(from, to, &silent, |bytes| interferes.loses(bytes)));
                 open.push(Connection { streams: [client, server], is_silent });
                 drop(open);
                 if refuses.load(Ordering::SeqCst) {
@@ -65,7 +75,7 @@ impl Proxy {
                 }
             }
         });
-        Self { port, open, loses_commits, is_shut }
+        Self { port, open, interference, is_shut }
     }
 
     /// Passes nothing on any more over the connections that are open now, and leaves them open. New connections are passed on.
@@ -80,7 +90,18 @@ impl Proxy {
 
     /// Loses the answers of commits from now on, or no longer. A connection that has lost one falls silent.
     pub fn lose_commits(&self, loses: bool) {
-        self.loses_commits.store(loses, Ordering::Relaxed);
+        self.interference.loses_commits.store(loses, Ordering::Relaxed);
+    }
+
+    /// Has the next transaction of the store not begin, though the statements after that are run.
+    pub fn fail_to_begin(&self) {
+        self.interference.fails_to_begin.store(true, Ordering::Relaxed);
+    }
+
+    /// Has the statement wait in which a client sends this text, with all that it sends after it. What waited for another goes on.
+    #[must_use]
+    pub fn stop_at(&self, text: &str) -> Stopped {
+        self.interference.clone().stop_at(text)
     }
 
     /// Cuts all connections now.
@@ -153,18 +174,15 @@ fn cut(open: &Mutex<Vec<Connection>>) {
     }
 }
 
-/// Whether these bytes of a server tell of a commit whose answer is to be lost.
-fn is_lost(loses: &AtomicBool, bytes: &[u8]) -> bool {
-    loses.load(Ordering::Relaxed) && bytes.windows(7).any(|window| window == b"COMMIT\0")
-}
-
-fn pass(mut from: TcpStream, mut to: TcpStream, is_silent: &AtomicBool, is_lost: impl Fn(&[u8]) -> bool) {
+/// Passes bytes on until one side ends. The connection falls silent before bytes of which `interferes` says so.
+fn pass(mut from: TcpStream, mut to: TcpStream, is_silent: &AtomicBool, mut interferes: impl FnMut(&mut [u8]) -> bool) {
     let mut buffer = [0; 1 << 16];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
-        if is_lost(&buffer[..count]) {
+        let bytes = &mut buffer[..count];
+        if interferes(bytes) {
             is_silent.store(true, Ordering::Relaxed);
         }
-        if !is_silent.load(Ordering::Relaxed) && to.write_all(&buffer[..count]).is_err() {
+        if !is_silent.load(Ordering::Relaxed) && to.write_all(bytes).is_err() {
             break;
         }
     }

@@ -1,16 +1,16 @@
 //! A server.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::folder::Folder;
+use crate::port::free_port;
 use crate::process;
-use crate::programs::Programs;
+use crate::programs::{Programs, command};
 use crate::user::User;
 
 /// How long the server may take until it accepts connections. After a kill it has its log to play.
@@ -62,9 +62,7 @@ impl Server {
     pub fn start(parent: &Path, settings: &[&str]) -> Result<Self> {
         let (programs, user) = (Programs::get()?, User::for_server()?);
         let folder = Folder::create(parent, user)?;
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("the loopback has no free port")?;
-        let port = listener.local_addr()?.port();
-        drop(listener);
+        let port = free_port()?;
         let settings = SETTINGS.iter().chain(settings).map(|setting| (*setting).to_owned()).collect();
         let mut server = Self { programs, user, settings, port, process: None, folder };
         server.create_data()?;
@@ -134,18 +132,8 @@ impl Server {
         Ok(())
     }
 
-    /// A command that runs as the server's user, in a folder that this user can read.
     fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir(self.folder.path()).stdin(Stdio::null());
-        // Variables such as PGDATA and PGPORT of the calling process are not meant for this server.
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
-            command.env_remove(name);
-        }
-        if let Some(user) = self.user {
-            user.run(&mut command);
-        }
-        command
+        command(program, self.folder.path(), self.user)
     }
 
     fn wait(&mut self) -> Result<()> {

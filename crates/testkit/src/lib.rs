@@ -72,7 +72,7 @@ pub use render::render_completion;
 #[doc(hidden)]
 pub use script::{JobLine, Script, Step};
 #[doc(hidden)]
-pub use simulated_nodes::{LEASE, NoticesFor, RENEWAL, SLOW_POLL, SimulatedNodes};
+pub use simulated_nodes::{LEASE, Meanwhile, NoticesFor, RENEWAL, SLOW_POLL, SimulatedNodes};
 #[doc(hidden)]
 pub use simulation::{CACHES, Simulation};
 #[doc(hidden)]

@@ -2,14 +2,14 @@
 //! are exact.
 
 use std::collections::BTreeMap;
-use std::pin::pin;
-use std::sync::Arc;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use dacapo_core::Timestamp;
 use dacapo_engine::{Engine, Options};
-use dacapo_store::{Doing, MemoryCluster, MemoryNode, NodeRow, ReadRuns, RunNo, SharedStore};
+use dacapo_store::{Doing, MemoryCluster, MemoryNode, NodeRow, ReadRuns, Reading, RunNo, SharedStore};
 use dacapo_sync::allow_blocking;
 
 use crate::crash::Crash;
@@ -58,6 +58,56 @@ pub enum NoticesFor {
     Lost,
     /// They come twice.
     Doubled,
+}
+
+/// The nodes while one of them reads.
+pub struct Meanwhile(Vec<(Weak<MemoryNode>, Weak<VirtualHost>)>);
+
+impl Meanwhile {
+    /// Waits for a future, while no time passes.
+    #[track_caller]
+    pub fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        for _ in 0..ROUNDS {
+            if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                return value;
+            }
+            self.round();
+        }
+        panic!("what is waited for does not come without time");
+    }
+
+    /// Does all that is to be done before a future has what it waits for.
+    ///
+    /// # Panics
+    /// If it has that.
+    #[track_caller]
+    pub fn begin<T>(&self, future: &mut (impl Future<Output = T> + Unpin)) {
+        let mut any = true;
+        while any {
+            let polled = Pin::new(&mut *future).poll(&mut Context::from_waker(Waker::noop()));
+            assert!(polled.is_pending(), "it waits for nothing");
+            any = self.round();
+        }
+    }
+
+    /// Does all work that is due.
+    fn settle(&self) {
+        while self.round() {}
+    }
+
+    /// Does one round of work. Returns whether there was any.
+    fn round(&self) -> bool {
+        let mut any = false;
+        for (store, host) in &self.0 {
+            let (Some(store), Some(host)) = (store.upgrade(), host.upgrade()) else { continue };
+            any |= store.deliver();
+            while host.step() {
+                any = true;
+            }
+        }
+        any
+    }
 }
 
 impl Drop for Node {
@@ -133,13 +183,29 @@ impl SimulatedNodes {
         allow_blocking(|| self.nodes[name].store.hold_answers(holds));
     }
 
+    /// Has something happen once a node's next read of this kind has read, and before the node gets that. It is done by other threads of
+    /// the nodes, and ends before the node goes on.
+    pub fn after_reading(
+        &self,
+        name: &'static str,
+        reading: Reading,
+        meanwhile: impl FnOnce(&Meanwhile) + Send + 'static,
+    ) {
+        let parts = |node: &Node| (Arc::downgrade(&node.store), Arc::downgrade(&node.host));
+        let nodes = Meanwhile(self.nodes.values().map(parts).collect());
+        self.nodes[name].store.after_reading(reading, move || {
+            meanwhile(&nodes);
+            nodes.settle();
+        });
+    }
+
     /// Returns the engine of a node.
     pub fn engine(&self, name: &'static str) -> &Engine {
         &self.nodes[name].engine
     }
 
     /// Returns the store as a node has it.
-    pub fn store(&self, name: &'static str) -> &MemoryNode {
+    pub fn store(&self, name: &'static str) -> &Arc<MemoryNode> {
         &self.nodes[name].store
     }
 

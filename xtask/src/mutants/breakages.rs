@@ -1,4 +1,4 @@
-//! The kept list of breakages, each a function whose body is replaced.
+//! The kept list of breakages, each a function whose body is replaced, or a function or constant that lacks a part.
 
 mod function;
 
@@ -24,10 +24,15 @@ struct Breakage {
     /// The folder of its crate under `crates`.
     #[serde(rename = "crate")]
     folder: String,
-    /// The end of the function's path: `apply::fence` or `Group::submit`.
+    /// The end of the path of a function or constant: `apply::fence`, `Group::submit` or `membership::FENCE`.
     function: String,
-    /// What stands between its braces instead.
-    body: String,
+    /// The text that stands between its braces instead.
+    body: Option<String>,
+    /// The only part of its text that is replaced, if not all of it is.
+    without: Option<String>,
+    /// The text in the place of that part; none by default.
+    #[serde(default)]
+    with: String,
     /// What goes wrong for users.
     why: String,
     /// The packages whose tests notice it, if they are not those of the crate.
@@ -57,7 +62,10 @@ pub(super) fn load(root: &Path) -> Result<Vec<Mutant>> {
                 .insert(folder.clone(), modules.with_context(|| format!("{LIST}: there is no crate crates/{folder}"))?);
         }
         match function::find(&crates[folder], folder, &breakage.function) {
-            Ok(place) => mutants.push(breakage.mutant(place, &tree)),
+            Ok(place) => match breakage.change(place, &tree) {
+                Ok((place, text)) => mutants.push(breakage.mutant(place, text, &tree)),
+                Err(error) => misfits.push(format!("  {error:#}")),
+            },
             Err(error) => misfits.push(format!("  {error:#}")),
         }
     }
@@ -68,16 +76,34 @@ pub(super) fn load(root: &Path) -> Result<Vec<Mutant>> {
 }
 
 impl Breakage {
-    fn mutant(self, place: Place, tree: &Tree) -> Mutant {
+    /// Returns the bytes that are replaced, and the text in their place.
+    fn change(&self, Place { file, body }: Place, tree: &Tree) -> Result<(Place, String)> {
+        let all = tree.get(&file).map_or("", |source| &source.text[body.clone()]);
+        let function = &self.function;
+        match (&self.body, &self.without) {
+            (Some(text), None) => Ok((Place { file, body }, text.clone())),
+            (None, Some(part)) => {
+                let places: Vec<usize> = all.match_indices(part.as_str()).map(|(at, _)| body.start + at).collect();
+                let [at] = places[..] else {
+                    bail!("`{function}` has {part:?} {} times: give a part that it has once", places.len())
+                };
+                Ok((Place { file, body: at..at + part.len() }, self.with.clone()))
+            }
+            _ => bail!("`{function}` takes either `body` or `without`"),
+        }
+    }
+
+    fn mutant(self, place: Place, broken: String, tree: &Tree) -> Mutant {
         let name = format!("{} {}: {}", self.folder, self.function, self.why);
         let text = tree.get(&place.file).map_or("", |source| source.text.as_str());
-        let key = Key { mutant: name.clone(), text: hash(hash(0, text.as_bytes()), self.body.as_bytes()) };
+        let change = format!("{}{broken}", self.without.unwrap_or_default());
+        let key = Key { mutant: name.clone(), text: hash(hash(0, text.as_bytes()), change.as_bytes()) };
         let stages = match self.packages.is_empty() {
             true if self.folder == "dacapo" => packages::stages("dacapo"),
             true => packages::stages(&format!("dacapo-{}", self.folder)),
             false => vec![self.packages],
         };
-        Mutant { key, name, file: place.file, range: place.body, text: self.body, stages, filter: self.filter }
+        Mutant { key, name, file: place.file, range: place.body, text: broken, stages, filter: self.filter }
     }
 }
 

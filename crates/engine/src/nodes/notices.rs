@@ -80,7 +80,7 @@ fn look_at_owned(shared: &Arc<Shared>, run: RunNo) -> Result<(), StoreError> {
         read_timers(shared, run)?;
     }
     shared.runs.with(run, |cached, state| {
-        state.rereads = true;
+        state.note_stored();
         wake(shared, cached, state);
     });
     Ok(())

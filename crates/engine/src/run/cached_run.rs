@@ -73,8 +73,7 @@ pub(crate) enum PlayState {
 pub(crate) struct RunState {
     pub(crate) play_state: PlayState,
     inbox: VecDeque<Message>,
-    /// The requests, each with the number of messages that come before it.
-    requests: VecDeque<(u64, Request)>,
+    requests: VecDeque<Asked>,
     /// The number of messages that ever came, and (`taken`) the number of those that were taken.
     came: u64,
     taken: u64,
@@ -85,8 +84,9 @@ pub(crate) struct RunState {
     pub(crate) flush: bool,
     /// Whether the inbox has all messages that wait in the store: the run began here, or they were read.
     pub(crate) has_all: bool,
-    /// Whether its messages are to be read again, because another node has stored some.
-    pub(crate) rereads: bool,
+    /// How often it was said that another node has stored messages, and (`heeded`) after which of these times the store was read.
+    notices: u64,
+    heeded: u64,
     /// Whether the timers with which it began are in memory, if it has had no turn yet.
     pub(crate) has_timers: bool,
     /// Whether the next turn takes all messages, because one that took fewer could not close the run.
@@ -119,6 +119,21 @@ pub(crate) struct RunState {
     pub(crate) is_gone: bool,
 }
 
+/// A request that waits.
+struct Asked {
+    /// The number of messages that come before it.
+    after: u64,
+    /// The number of notices before it: their messages come before it too.
+    notices: u64,
+    request: Request,
+}
+
+/// The messages and notices that were in memory before the store was read, for [`RunState::reread`].
+pub(crate) struct Before {
+    stored: BTreeSet<MessageNo>,
+    notices: u64,
+}
+
 impl RunState {
     /// Notes that the run goes on and is no longer stuck.
     pub(crate) fn unstick(&mut self) {
@@ -129,7 +144,7 @@ impl RunState {
 
     /// Whether there is a reason to play it.
     pub(crate) fn has_work(&self) -> bool {
-        !self.inbox.is_empty() || !self.retries.is_empty() || self.is_asked() || self.flush || self.rereads
+        !self.inbox.is_empty() || !self.retries.is_empty() || self.is_asked() || self.flush || self.rereads()
     }
 
     /// Whether a caller waits for an answer or a reset.
@@ -189,24 +204,43 @@ impl RunState {
 
     /// Puts a request behind the messages that came before it.
     pub(crate) fn ask(&mut self, request: Request) {
-        self.requests.push_back((self.came, request));
+        self.requests.push_back(Asked { after: self.came, notices: self.notices, request });
     }
 
-    /// The numbers of the stored messages in the inbox, for [`Self::reread`].
-    pub(crate) fn stored(&self) -> BTreeSet<MessageNo> {
-        self.inbox.iter().filter_map(Message::stored).collect()
+    /// Notes that another node has stored messages: their senders were answered, and may count on them from now on.
+    pub(crate) fn note_stored(&mut self) {
+        self.notices += 1;
     }
 
-    /// Replaces the stored messages in the inbox by those that the store has. `before` is what the inbox held when the
-    /// store was read: messages that came since stay, and messages that the store no longer has are dropped. Messages
-    /// that are not stored stay behind.
-    pub(crate) fn reread(&mut self, before: &BTreeSet<MessageNo>, stored: Vec<(MessageNo, Job)>) {
+    /// Whether its messages are to be read again, because another node has stored some.
+    pub(crate) fn rereads(&self) -> bool {
+        self.heeded < self.notices
+    }
+
+    /// Notes what is in memory before the store is read.
+    pub(crate) fn begin_to_reread(&self) -> Before {
+        Before { stored: self.inbox.iter().filter_map(Message::stored).collect(), notices: self.notices }
+    }
+
+    /// Whether another node has stored messages since, which a read of the store may lack.
+    pub(crate) fn is_outdated(&self, before: &Before) -> bool {
+        before.notices < self.notices
+    }
+
+    /// Notes that the store was read, although its messages are of no use.
+    pub(crate) fn has_reread(&mut self, before: &Before) {
+        self.heeded = self.heeded.max(before.notices);
+    }
+
+    /// Replaces the stored messages in the inbox by those that the store has. Messages that came since the store was read stay,
+    /// and messages that the store no longer has are dropped. Messages that are not stored stay behind.
+    pub(crate) fn reread(&mut self, before: &Before, stored: Vec<(MessageNo, Job)>) {
         let in_store: BTreeSet<MessageNo> = stored.iter().map(|(no, _)| *no).collect();
         let mut brought = BTreeSet::new();
         self.inbox.retain(|message| match message.stored() {
             Some(no) => {
                 brought.insert(no);
-                !before.contains(&no) && !in_store.contains(&no)
+                !before.stored.contains(&no) && !in_store.contains(&no)
             }
             None => true,
         });
@@ -215,18 +249,19 @@ impl RunState {
             self.inbox.push_front(Message::Stored { no, job });
         }
         self.has_all = true;
+        self.has_reread(before);
         self.recount();
         // Messages that were stored before a request was made may only be known now.
-        for (after, _) in &mut self.requests {
-            *after = self.came;
+        for asked in &mut self.requests {
+            asked.after = self.came;
         }
     }
 
     /// Makes requests wait for no more messages than there are.
     fn recount(&mut self) {
         self.came = self.taken + self.inbox.len() as u64;
-        for (after, _) in &mut self.requests {
-            *after = (*after).min(self.came);
+        for asked in &mut self.requests {
+            asked.after = asked.after.min(self.came);
         }
     }
 
@@ -293,20 +328,21 @@ impl RunState {
         let messages = std::mem::take(&mut self.inbox).into();
         self.has_all = false;
         // The next load reads all of them.
-        self.rereads = false;
+        self.heeded = self.notices;
         self.recount();
         messages
     }
 
     /// Takes the requests for which all earlier messages were taken.
     pub(crate) fn take_due_requests(&mut self) -> Vec<Request> {
-        let due = self.requests.iter().take_while(|(after, _)| *after <= self.taken).count();
-        self.requests.drain(..due).map(|(_, request)| request).collect()
+        let is_due = |asked: &&Asked| asked.after <= self.taken && asked.notices <= self.heeded;
+        let due = self.requests.iter().take_while(is_due).count();
+        self.requests.drain(..due).map(|asked| asked.request).collect()
     }
 
     /// Takes all requests.
     pub(crate) fn take_requests(&mut self) -> Vec<Request> {
-        std::mem::take(&mut self.requests).into_iter().map(|(_, request)| request).collect()
+        std::mem::take(&mut self.requests).into_iter().map(|asked| asked.request).collect()
     }
 }
 
@@ -359,7 +395,7 @@ mod tests {
     fn messages_read_from_the_store_replace_those_that_were_there_and_keep_those_that_came_since() {
         let mut state = RunState::default();
         [1, 2].into_iter().for_each(|no| state.push(message(no)));
-        let before = state.stored();
+        let before = state.begin_to_reread();
         // While the store is read: 4 is committed and brought, 3 is committed and not brought yet.
         state.push(message(4));
         state.push(Message::Timer { seq: Seq(1), due: Timestamp::default() });
@@ -389,10 +425,26 @@ mod tests {
         let mut state = RunState::default();
         let (answer, _answered) = tokio::sync::oneshot::channel();
         state.ask(Request::Inspect(answer));
-        state.reread(&BTreeSet::new(), vec![stored(1)]);
+        state.reread(&state.begin_to_reread(), vec![stored(1)]);
         assert!(state.take_due_requests().is_empty());
         state.take(1);
         assert_eq!(state.take_due_requests().len(), 1);
+    }
+
+    #[test]
+    fn a_request_waits_until_messages_are_read_of_which_a_notice_came_before_it() {
+        let mut state = RunState::default();
+        let ask = |state: &mut RunState| state.ask(Request::Inspect(tokio::sync::oneshot::channel().0));
+        state.note_stored();
+        ask(&mut state);
+        let before = state.begin_to_reread();
+        state.note_stored();
+        ask(&mut state);
+        state.reread(&before, Vec::new());
+        assert_eq!(state.take_due_requests().len(), 1, "the store was read before the second notice");
+        assert!(state.rereads());
+        state.reread(&state.begin_to_reread(), Vec::new());
+        assert_eq!((state.take_due_requests().len(), state.rereads()), (1, false));
     }
 
     #[test]
@@ -400,7 +452,7 @@ mod tests {
         let mut state = RunState::default();
         state.push(message(2));
         assert_eq!(state.waiting(), None, "the store may have others");
-        state.reread(&state.stored(), vec![stored(1), stored(2)]);
+        state.reread(&state.begin_to_reread(), vec![stored(1), stored(2)]);
         assert_eq!(state.waiting(), Some(2), "the store is not asked");
         state.take_inbox();
         assert_eq!(state.waiting(), None);
@@ -409,7 +461,8 @@ mod tests {
     /// It was brought into memory again and again, because it was to read its messages again and was not played.
     #[test]
     fn run_that_is_turned_away_with_a_notice_of_messages_may_leave_memory() {
-        let mut state = RunState { rereads: true, ..RunState::default() };
+        let mut state = RunState::default();
+        state.note_stored();
         assert!(!state.may_leave(), "there are messages to read");
         state.take_inbox();
         assert!(state.may_leave());

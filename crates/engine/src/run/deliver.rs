@@ -76,7 +76,11 @@ pub(crate) fn deliver_sent(shared: &Arc<Shared>, sent: &SentMessage) {
     if sent.fresh {
         if sent.unseen > 1 && shared.owns(sent.run) {
             // Earlier messages, of which this node may have got no notice, come first.
-            shared.runs.with(sent.run, |_, state| state.rereads |= state.known() + 1 < sent.unseen);
+            shared.runs.with(sent.run, |_, state| {
+                if state.known() + 1 < sent.unseen {
+                    state.note_stored();
+                }
+            });
         }
         match from_stored(&sent.job) {
             Ok(job) => deliver(shared, sent.run, Message::Stored { no: sent.no, job }),

@@ -61,7 +61,7 @@ pub(crate) fn play_run(shared: &Arc<Shared>, cached: Arc<CachedRun>) {
     let (play, is_asked) = (state.play, state.is_asked());
     let playable = state.playable.take();
     let (retries, flush) = (std::mem::take(&mut state.retries), std::mem::take(&mut state.flush));
-    let rereads = state.rereads;
+    let rereads = state.rereads();
     drop(state);
     match playable {
         Some(playable) if !playable.deferred.is_empty() && (flush || !retries.is_empty() || is_asked || rereads) => {

@@ -1,6 +1,5 @@
 //! Loading: a run that is not in memory is played again from the beginning, against its record.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dacapo_core::{Job, StoredError, Timestamp, from_stored};
@@ -12,7 +11,7 @@ use crate::crash_guard::probation::Admission;
 use crate::host::WorkKind;
 use crate::nodes::hand_over::store_taken;
 use crate::report::stuck_reason::StuckReason;
-use crate::run::cached_run::{CachedRun, PlayState, Playable};
+use crate::run::cached_run::{Before, CachedRun, PlayState, Playable};
 use crate::run::open_operations::OpenOperations;
 use crate::shared::Shared;
 use crate::timer::read_timers;
@@ -49,22 +48,7 @@ pub(crate) enum Loaded {
 
 /// Loads a run and its messages.
 pub(crate) fn load(shared: &Arc<Shared>, cached: &Arc<CachedRun>, play: u64) -> Result<Loaded, StoreError> {
-    let (before, has_notice) = begin_to_reread(cached);
-    let loaded = load_since(shared, cached, play, before);
-    if !matches!(loaded, Ok(Loaded::Ready(_))) {
-        // What notices of other nodes were about was not read.
-        cached.lock().rereads |= has_notice;
-    }
-    loaded
-}
-
-/// Loads a run whose inbox had these stored messages before the store was read.
-fn load_since(
-    shared: &Arc<Shared>,
-    cached: &Arc<CachedRun>,
-    play: u64,
-    before: BTreeSet<MessageNo>,
-) -> Result<Loaded, StoreError> {
+    let before = cached.lock().begin_to_reread();
     let Some(StoredRun { row, along }) = shared.store().load(cached.no)? else { return Ok(Loaded::Missing) };
     if !row.status.is_open() {
         return Ok(Loaded::Closed(Box::new(row)));
@@ -99,11 +83,11 @@ fn load_since(
         Err(NotPlayed::Stuck(reason)) => return Ok(Loaded::Stuck(reason)),
         Err(NotPlayed::TakenOver) => return Ok(Loaded::TakenOver),
     };
-    // Read without the lock: messages that come meanwhile are told apart by their numbers.
-    // A notice may have come of some since: their senders were answered, and may count on them from then on.
+    // Read without the lock: messages that come meanwhile are told apart by their numbers. A notice may have come of some since the
+    // first read: read now, they share the next turn.
     let (before, rows) = match unseen {
-        Some(rows) if !cached.lock().rereads => (before, rows),
-        _ => (begin_to_reread(cached).0, shared.store().unseen(cached.no)?),
+        Some(rows) if !cached.lock().is_outdated(&before) => (before, rows),
+        _ => read_unseen(shared, cached)?,
     };
     match decoded(rows) {
         Ok(stored) => cached.lock().reread(&before, stored),
@@ -112,19 +96,19 @@ fn load_since(
     Ok(Loaded::Ready(playable))
 }
 
-/// Notes which messages are in the inbox before the store is read, and whether a notice of another node had come of some.
-fn begin_to_reread(cached: &CachedRun) -> (BTreeSet<MessageNo>, bool) {
-    let mut state = cached.lock();
-    let has_notice = std::mem::take(&mut state.rereads);
-    (state.stored(), has_notice)
+/// Reads the messages of a run that no turn has taken, and returns also what was in memory before.
+fn read_unseen(shared: &Shared, cached: &CachedRun) -> Result<(Before, Vec<MessageRow>), StoreError> {
+    let before = cached.lock().begin_to_reread();
+    Ok((before, shared.store().unseen(cached.no)?))
 }
 
 /// Reads the messages of a run in memory again, because another node has stored some. A message that cannot be read is
 /// reported when the run is loaded.
 pub(crate) fn read_messages_again(shared: &Shared, cached: &CachedRun) -> Result<(), StoreError> {
-    let (before, _) = begin_to_reread(cached);
-    if let Ok(stored) = decoded(shared.store().unseen(cached.no)?) {
-        cached.lock().reread(&before, stored);
+    let (before, rows) = read_unseen(shared, cached)?;
+    match decoded(rows) {
+        Ok(stored) => cached.lock().reread(&before, stored),
+        Err(_) => cached.lock().has_reread(&before),
     }
     Ok(())
 }

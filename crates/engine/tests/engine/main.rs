@@ -22,6 +22,7 @@ mod kit;
 mod late_answers;
 mod late_results;
 mod limits;
+mod loading;
 mod local;
 mod log;
 mod looking;

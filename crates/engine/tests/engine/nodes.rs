@@ -495,7 +495,7 @@ fn results_of_two_nodes_for_one_activity_are_one_result() {
     nodes.settle();
     nodes.stall("a", true);
     nodes.advance(LEASE + RENEWAL);
-    assert!(SharedStore::owns(nodes.store("b"), run));
+    assert!(SharedStore::owns(&**nodes.store("b"), run));
     // The result of the first attempt is stored; the second ends before its node knows of that.
     nodes.set_notices("b", NoticesFor::Lost);
     nodes.stall("a", false);

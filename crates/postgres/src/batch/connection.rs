@@ -55,7 +55,7 @@ impl GroupCommit {
                 self.reconnect("there is no connection")?;
                 continue;
             };
-            match act(membership, link) {
+            match link.write_outside_of_transactions().and_then(|()| act(membership, link)) {
                 Ok(done) => return Ok(done),
                 Err(Failure::Disconnected(why)) => drop(self.reconnect(&why)?),
                 Err(Failure::Conflict(_)) => {
@@ -89,6 +89,7 @@ impl GroupCommit {
             link.script("ROLLBACK")?;
             self.is_begun = false;
         }
+        link.write_outside_of_transactions()?;
         if membership.is_replaced(link)? {
             return Err(replaced().into());
         }

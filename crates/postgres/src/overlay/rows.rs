@@ -54,6 +54,10 @@ impl Rows for Overlay<'_> {
     }
 
     fn run(&mut self, no: RunNo) -> Result<Option<RunRow>> {
+        if self.facts.is_predicted {
+            self.missing.runs.insert(no);
+            return incomplete();
+        }
         Ok(self.row(no)?.cloned())
     }
 

@@ -4,24 +4,25 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use dacapo_store::{Filter, ReadRuns, Write};
+use dacapo_store::{Filter, ReadRuns};
 use dacapo_test_postgres::Proxy;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
-use crate::nodes::{PACE, new, node, submit_on_a_thread, until};
+use crate::kit::{PACE, new, node, start, submit_on_a_thread, until};
 use crate::schema::Schema;
 
 /// The counters and gauges of a node, each as the number or the bits that it has.
 #[derive(Default)]
-struct Meters(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
+pub(crate) struct Meters(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
 
 impl Meters {
     fn place(&self, key: &Key) -> Arc<AtomicU64> {
         self.0.lock().unwrap().entry(key.name().to_owned()).or_default().clone()
     }
 
-    fn get(&self, name: &str) -> u64 {
-        self.0.lock().unwrap()[name].load(Ordering::Relaxed)
+    /// Returns the value of a meter, by its name behind `dacapo_postgres_`.
+    pub(crate) fn get(&self, name: &str) -> u64 {
+        self.0.lock().unwrap()[&format!("dacapo_postgres_{name}")].load(Ordering::Relaxed)
     }
 }
 
@@ -52,19 +53,21 @@ fn lost_connections_receipts_dead_nodes_and_the_lease_that_is_left_are_counted()
         node(&proxy.url(&schema.with("&lease=60s&renewal=200ms&sslmode=disable")))
     });
     let b = node(&schema.with(PACE));
+    // The commit that gives shards away is not to be lost.
+    until("each has half of the shards", || a.shards() == 8 && b.shards() == 8);
     let names = ["reconnects_total", "conflicts_total", "receipts_total", "dead_nodes_total"];
-    let counts = || names.map(|name| meters.get(&format!("dacapo_postgres_{name}")));
+    let counts = || names.map(|name| meters.get(name));
     assert_eq!(counts(), [0; 4]);
     proxy.lose_commits(true);
-    let answer = submit_on_a_thread(&a.store, Write::Start(Box::new(new(1))));
+    let answer = submit_on_a_thread(&a.store, start(new(1)));
     until("the run is committed", || b.store.count(&Filter::default(), u64::MAX).unwrap() == 1);
     proxy.lose_commits(false);
     proxy.cut();
-    answer.recv().expect("every write is answered").expect("the run is started");
+    answer.get().expect("the run is started");
     let [reconnects, _, receipts, _] = counts();
     assert!(reconnects >= 1 && receipts == 1, "{:?}", counts());
     drop(b);
     until("the other is taken for dead", || counts()[3] == 1);
-    let left = f64::from_bits(meters.get("dacapo_postgres_lease_left"));
+    let left = f64::from_bits(meters.get("lease_left"));
     assert!(left > 0.0 && left < 60.0, "{left}");
 }

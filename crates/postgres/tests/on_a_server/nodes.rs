@@ -1,116 +1,37 @@
 //! Several nodes on a real server: shards move, dead nodes commit nothing, and what was cut off is committed once.
 
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::{Duration, Instant};
+use std::sync::mpsc;
+use std::time::Duration;
 
-use dacapo_core::{Seq, Timestamp};
+use dacapo_core::Timestamp;
 use dacapo_postgres::PostgresStore;
-pub(crate) use dacapo_store::conformance::order as new;
 use dacapo_store::{
-    AttemptWrite, Filter, NewMessage, NewRun, NewTask, NodeEvents, Notice, ReadRuns, ReadTurns, Recipient, Refused,
-    RunNo, Shards, SharedStore, StoreError, TaskNo, TurnOf, TurnWrite, Write, Writes, Written,
+    Filter, NewMessage, NewRun, Notice, ReadRuns, Recipient, Refused, RunNo, Shards, SharedStore, StoreError, Write,
+    Writes, Written,
 };
 
+use crate::kit::{
+    PACE, TestNode, attempt, make_tasks, new, node, start, started, submit, submit_on_a_thread, task, turn, turns,
+    two_nodes, until, write,
+};
 use crate::schema::Schema;
 use dacapo_test_postgres::{Proxy, Server, schema_url};
-
-/// Short leases, so that a test need not wait long.
-pub(crate) const PACE: &str = "&lease=1s&renewal=200ms&slow_poll=500ms";
-
-/// What happened to a node.
-#[derive(Default)]
-struct Seen {
-    lost_all: Mutex<usize>,
-    notices: Mutex<Vec<Notice>>,
-}
-
-impl NodeEvents for Seen {
-    fn gained(&self, _: Shards) {}
-
-    fn giving(&self, _: Shards) -> Vec<TaskNo> {
-        Vec::new()
-    }
-
-    fn lost(&self, _: Shards, all: bool) {
-        *self.lost_all.lock().unwrap() += usize::from(all);
-    }
-
-    fn notified(&self, notice: Notice) {
-        self.notices.lock().unwrap().push(notice);
-    }
-
-    fn called(&self, request: Vec<u8>, answer: Box<dyn FnOnce(Vec<u8>) + Send>) {
-        answer(request.into_iter().rev().collect());
-    }
-
-    fn look(&self, _: Shards) {}
-}
-
-pub(crate) struct TestNode {
-    pub(crate) store: Arc<PostgresStore>,
-    seen: Arc<Seen>,
-}
-
-pub(crate) fn node(url: &str) -> TestNode {
-    let store = PostgresStore::open(url).expect("the store opens");
-    let seen = Arc::new(Seen::default());
-    store.join(&["main".into()], &"test".into(), seen.clone()).expect("the node joins");
-    TestNode { store: Arc::new(store), seen }
-}
-
-/// Waits until something holds, and says what if it never does.
-#[track_caller]
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < end, "it never came to this: {what}");
-        std::thread::park_timeout(Duration::from_millis(10));
-    }
-}
-
-fn shards(node: &TestNode) -> usize {
-    let me = SharedStore::node(&*node.store);
-    node.store.nodes().unwrap().iter().find(|row| row.no == me).map_or(0, |row| row.shards)
-}
-
-fn submit(store: &PostgresStore, write: Write) -> mpsc::Receiver<Result<Written, StoreError>> {
-    let (sender, answer) = mpsc::channel();
-    store.submit(write, Box::new(move |written| drop(sender.send(written))));
-    answer
-}
-
-pub(crate) fn write(store: &PostgresStore, write: Write) -> Result<Written, StoreError> {
-    submit(store, write).recv().expect("every write is answered")
-}
-
-pub(crate) fn started(store: &PostgresStore, number: usize) -> RunNo {
-    match write(store, Write::Start(Box::new(new(number)))) {
-        Ok(Written::Started { run, .. }) => run.run,
-        other => panic!("a start was answered with {other:?}"),
-    }
-}
-
-pub(crate) fn turn(run: RunNo, number: u64) -> Write {
-    Write::Turn(Box::new(TurnWrite::new(TurnOf::Run(run), number, Timestamp::from_millis(2), vec![number as u8; 9])))
-}
 
 #[test]
 fn nodes_share_the_shards_and_a_node_that_leaves_gives_them_back_at_once() {
     let schema = Schema::new();
-    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
-    until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
+    let [a, b] = two_nodes([&schema.with(PACE), &schema.with(PACE)]);
     b.store.close().unwrap();
-    until("the other has all", || shards(&a) == 16);
+    until("the other has all", || a.shards() == 16);
 }
 
 #[test]
 fn shards_of_a_node_that_died_are_taken_over() {
     let schema = Schema::new();
-    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
-    until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
+    let [a, b] = two_nodes([&schema.with(PACE), &schema.with(PACE)]);
     drop(b);
-    until("the other has all", || shards(&a) == 16);
-    assert_eq!(*a.seen.lost_all.lock().unwrap(), 0);
+    until("the other has all", || a.shards() == 16);
+    assert_eq!(a.seen.lost_all(), 0);
 }
 
 #[test]
@@ -135,7 +56,7 @@ fn a_process_whose_name_another_takes_writes_nothing_more() {
     let error = write(&first.store, turn(run, 0)).unwrap_err();
     assert!(error.to_string().contains("another process has joined under the name of this node"), "{error}");
     write(&second.store, turn(run, 0)).unwrap();
-    let error = write(&first.store, Write::Start(Box::new(new(2)))).unwrap_err();
+    let error = write(&first.store, start(new(2))).unwrap_err();
     assert!(error.to_string().contains("another process has joined"), "{error}");
 }
 
@@ -154,19 +75,9 @@ fn a_node_that_was_taken_for_dead_commits_no_turn_and_joins_again() {
     let message = NewMessage { key: "signal:1".into(), sent: Timestamp::from_millis(3), job: vec![7] };
     write(&a.store, Write::Send { run, message, ended: None }).unwrap();
     assert_eq!(turns(&a.store, run), 1);
-    until("it learns that it has lost everything", || *a.seen.lost_all.lock().unwrap() == 1);
+    until("it learns that it has lost everything", || a.seen.lost_all() == 1);
     until("it owns the shards again", || a.store.owns(run));
     write(&a.store, turn(run, 1)).unwrap();
-}
-
-fn turns(store: &PostgresStore, run: RunNo) -> usize {
-    let mut count = 0;
-    let mut show = |_: u64, _: &[u8]| {
-        count += 1;
-        std::ops::ControlFlow::Continue(())
-    };
-    store.turns(run, 0, &mut show).unwrap();
-    count
 }
 
 #[test]
@@ -175,7 +86,7 @@ fn a_turn_of_a_run_that_another_node_owns_is_refused() {
     let a = node(&schema.with(PACE));
     let runs: Vec<RunNo> = (0..16).map(|number| started(&a.store, number)).collect();
     let b = node(&schema.with(PACE));
-    until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
+    until("each has half of the shards", || a.shards() == 8 && b.shards() == 8);
     for run in runs {
         let (owner, other) = if a.store.owns(run) { (&a, &b) } else { (&b, &a) };
         assert!(matches!(write(&other.store, turn(run, 0)), Err(StoreError::Refused(Refused::NotOwner))));
@@ -186,8 +97,7 @@ fn a_turn_of_a_run_that_another_node_owns_is_refused() {
 #[test]
 fn notices_and_calls_reach_other_nodes() {
     let schema = Schema::new();
-    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
-    until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
+    let [a, b] = two_nodes([&schema.with(PACE), &schema.named("b", PACE)]);
     until("they know each other", || a.store.nodes().unwrap().len() == 2);
     let to = SharedStore::node(&*b.store);
     a.store.notify(Recipient::Node(to), Notice::Stored(RunNo(77)));
@@ -196,6 +106,7 @@ fn notices_and_calls_reach_other_nodes() {
     a.store.call(Recipient::Node(to), b"abc".to_vec(), Box::new(move |answer| drop(sender.send(answer))));
     assert_eq!(answer.recv_timeout(Duration::from_secs(60)).expect("a call is answered").unwrap(), b"cba");
     drop(b);
+    until("no thread of it is left to answer", || !schema.is_connected("b"));
     let (sender, answer) = mpsc::channel();
     a.store.call(Recipient::Node(to), b"abc".to_vec(), Box::new(move |answer| drop(sender.send(answer))));
     let error = answer.recv_timeout(Duration::from_secs(60)).expect("a call to a dead node ends").unwrap_err();
@@ -232,10 +143,10 @@ fn two_nodes_that_start_one_workflow_id_start_one_run() {
     let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
     for number in 0..40 {
         let (one, other) = (
-            submit(&a.store, Write::Start(Box::new(NewRun { run_id: format!("a-{number}").into(), ..new(number) }))),
-            submit(&b.store, Write::Start(Box::new(NewRun { run_id: format!("b-{number}").into(), ..new(number) }))),
+            submit(&a.store, start(NewRun { run_id: format!("a-{number}").into(), ..new(number) })),
+            submit(&b.store, start(NewRun { run_id: format!("b-{number}").into(), ..new(number) })),
         );
-        let answers = [one.recv().unwrap(), other.recv().unwrap()];
+        let answers = [one.get(), other.get()];
         let made = answers.iter().filter(|answer| answer.is_ok()).count();
         assert_eq!(made, 1, "{answers:?}");
     }
@@ -272,27 +183,16 @@ fn a_write_whose_answer_is_lost_is_committed_once_though_the_node_is_taken_for_d
     let a = node(&proxy.url(&schema.with("&lease=60s&renewal=20s&sslmode=disable")));
     let reader = PostgresStore::open_read_only(schema.url()).unwrap();
     proxy.lose_commits(true);
-    let answer = submit_on_a_thread(&a.store, Write::Start(Box::new(new(1))));
+    let answer = submit_on_a_thread(&a.store, start(new(1)));
     until("the start is committed", || reader.count(&Filter::default(), u64::MAX).unwrap() == 1);
     proxy.lose_commits(false);
     schema.execute("UPDATE nodes SET alive = false; UPDATE shards SET owner = NULL");
     proxy.cut();
-    match answer.recv_timeout(Duration::from_secs(60)).expect("the write is answered") {
+    match answer.get() {
         Ok(Written::Started { run, .. }) => assert!(run.fresh, "it has started the run itself"),
         other => panic!("a start was answered with {other:?}"),
     }
     assert_eq!(reader.count(&Filter::default(), u64::MAX).unwrap(), 1);
-}
-
-/// Submits a write on a thread of its own, because the one that submits may be the one that commits.
-pub(crate) fn submit_on_a_thread(
-    store: &Arc<PostgresStore>,
-    write: Write,
-) -> mpsc::Receiver<Result<Written, StoreError>> {
-    let (sender, answer) = mpsc::channel();
-    let store = store.clone();
-    std::thread::spawn(move || store.submit(write, Box::new(move |written| drop(sender.send(written)))));
-    answer
 }
 
 #[test]
@@ -302,7 +202,7 @@ fn a_node_that_joins_again_is_the_same_process() {
     let run = started(&a.store, 1);
     schema.execute("CREATE TABLE before AS SELECT no, process FROM nodes");
     schema.execute("UPDATE nodes SET alive = false; UPDATE shards SET owner = NULL");
-    until("it has noticed", || *a.seen.lost_all.lock().unwrap() == 1);
+    until("it has noticed", || a.seen.lost_all() == 1);
     until("it owns the shards again", || a.store.owns(run));
     // If the answer to this is lost, it asks again, and must not take itself for another.
     schema.execute(
@@ -313,8 +213,7 @@ fn a_node_that_joins_again_is_the_same_process() {
 #[test]
 fn a_node_drops_the_shards_that_another_owns() {
     let schema = Schema::new();
-    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
-    until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
+    let [a, b] = two_nodes([&schema.with(PACE), &schema.with(PACE)]);
     let (of_a, of_b) = (started(&a.store, 1), started(&b.store, 2));
     let (one, other) = (SharedStore::node(&*a.store).0, SharedStore::node(&*b.store).0);
     schema.execute(&format!("UPDATE shards SET owner = {one} + {other} - owner"));
@@ -339,7 +238,7 @@ fn nodes_outlive_an_outage_that_is_longer_than_their_leases() {
     let mut server = Server::start(env!("CARGO_TARGET_TMPDIR").as_ref(), &[]).unwrap();
     let url = format!("{}&lease=2s&renewal=500ms&slow_poll=1s", schema_url(&server.url()));
     let nodes: Vec<TestNode> = (0..4).map(|_| node(&url)).collect();
-    until("each has a share", || nodes.iter().all(|node| shards(node) == 4));
+    until("each has a share", || nodes.iter().all(|node| node.shards() == 4));
     server.kill().unwrap();
     // sleep: the outage is longer than a lease, which a real server counts.
     std::thread::sleep(Duration::from_secs(4));
@@ -349,49 +248,22 @@ fn nodes_outlive_an_outage_that_is_longer_than_their_leases() {
     }
     // sleep: what must not happen would happen within a lease.
     std::thread::sleep(Duration::from_secs(3));
-    let lost: usize = nodes.iter().map(|node| *node.seen.lost_all.lock().unwrap()).sum();
+    let lost: usize = nodes.iter().map(|node| node.seen.lost_all()).sum();
     assert_eq!(lost, 0, "no node was taken for dead");
     nodes.into_iter().for_each(|node| node.store.close().unwrap());
-}
-
-fn with_task(run: RunNo) -> Write {
-    let task = NewTask {
-        seq: Seq(1),
-        queue: "main".into(),
-        ready: Timestamp::default(),
-        priority: 0,
-        position: 0,
-        offered: false,
-    };
-    let turn = TurnWrite::new(TurnOf::Run(run), 0, Timestamp::from_millis(2), vec![0; 9]);
-    Write::Turn(Box::new(TurnWrite { tasks: vec![task], ..turn }))
 }
 
 #[test]
 fn an_attempt_of_a_node_that_does_not_have_the_task_is_refused() {
     let schema = Schema::new();
-    let (a, b) = (node(&schema.with(PACE)), node(&schema.with(PACE)));
-    until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
+    let [a, b] = two_nodes([&schema.with(PACE), &schema.with(PACE)]);
     let run = started(&a.store, 1);
-    let task = match write(&a.store, with_task(run)) {
-        Ok(Written::Turn(written)) => written.tasks[0],
-        other => panic!("a turn was answered with {other:?}"),
-    };
-    let attempt = AttemptWrite {
-        task,
-        attempt: 2,
-        ready: Timestamp::from_millis(3),
-        node: None,
-        crash_count: 0,
-        external: None,
-        failure: None,
-        details: None,
-    };
-    match write(&b.store, Write::Attempt(Box::new(attempt.clone()))) {
+    let task = make_tasks(&a.store, run, 0, vec![task(1, false)])[0];
+    match write(&b.store, attempt(task, 2)) {
         Err(StoreError::Refused(Refused::NoSuchTask)) => {}
         other => panic!("an attempt of another node was answered with {other:?}"),
     }
-    write(&a.store, Write::Attempt(Box::new(attempt))).unwrap();
+    write(&a.store, attempt(task, 2)).unwrap();
     let held = |node: &TestNode| node.store.look(&Shards::default(), &[]).unwrap().tasks;
     assert_eq!((held(&a), held(&b)), (vec![task], Vec::new()));
 }
@@ -411,10 +283,10 @@ fn statements_that_an_operator_cancels_are_made_again() {
     );
     for number in 0..5 {
         let held = schema.hold("LOCK TABLE runs IN EXCLUSIVE MODE");
-        let answer = submit_on_a_thread(&a.store, Write::Start(Box::new(new(number))));
+        let answer = submit_on_a_thread(&a.store, start(new(number)));
         schema.execute(&cancels);
         drop(held);
-        let answer = answer.recv_timeout(Duration::from_secs(60)).expect("the write is answered");
+        let answer = answer.get();
         assert!(answer.is_ok(), "{answer:?}");
     }
     assert_eq!(a.store.count(&Filter::default(), u64::MAX).unwrap(), 5);
@@ -426,7 +298,7 @@ fn calls_over_connections_that_are_cut_again_and_again_are_answered() {
     let proxy = Proxy::to(&schema.address());
     let pace = "&lease=60s&renewal=1s&slow_poll=500ms&sslmode=disable";
     let (a, b) = (node(&proxy.url(&schema.with(pace))), node(&proxy.url(&schema.with(pace))));
-    until("each has half of the shards", || shards(&a) == 8 && shards(&b) == 8);
+    until("each has half of the shards", || a.shards() == 8 && b.shards() == 8);
     let to = SharedStore::node(&*b.store);
     // Now and then there is time for a whole call, also on a busy machine.
     let cutting = proxy.cuts_every(Duration::from_millis(50)..Duration::from_millis(900));

@@ -9,7 +9,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Dispatch, Event, Metadata, Subscriber};
 
-use crate::nodes::{PACE, node};
+use crate::kit::{PACE, node};
 use crate::schema::Schema;
 
 /// The messages that are logged.

@@ -5,15 +5,12 @@ use std::ops::ControlFlow;
 use dacapo_core::{Failure, FailureKind, Seq, Timestamp};
 use dacapo_postgres::PostgresStore;
 use dacapo_store::{
-    MessageNo, NewMessage, NewTask, ReadMessages, ReadRuns, ReadTurns, Records, RunNo, Status, StoredRun, TaskNo,
-    TimerKind, TurnOf, TurnWrite, Write, Written,
+    MessageNo, NewTask, ReadMessages, ReadRuns, ReadTurns, Records, RunNo, Status, StoredRun, TaskNo, TimerKind,
+    TurnOf, TurnWrite, Write, Written,
 };
 
-use crate::nodes::{new, node, started, turn, write};
+use crate::kit::{QUIET, new, node, signal, start, started, turn, write};
 use crate::schema::Schema;
-
-/// What a node does of itself is not counted, but it must not be taken for dead.
-const QUIET: &str = "&lease=600s&renewal=100s";
 
 /// Does something, and returns the round trips and statements of the commits and of the reads that it needed.
 fn counted<R>(store: &PostgresStore, act: impl FnOnce() -> R) -> ([(u64, u64); 2], R) {
@@ -34,11 +31,6 @@ fn cost(store: &PostgresStore, one: Write) -> (u64, u64) {
 fn read_cost<R>(store: &PostgresStore, read: impl FnOnce() -> R) -> ((u64, u64), R) {
     let ([_, reads], read) = counted(store, read);
     (reads, read)
-}
-
-fn signal(run: RunNo, number: usize) -> Write {
-    let message = NewMessage { key: format!("signal:{number}").into(), sent: Timestamp::from_millis(3), job: vec![7] };
-    Write::Send { run, message, ended: None }
 }
 
 /// Returns the message of a run that no turn has taken.
@@ -65,21 +57,25 @@ fn tasks_of(written: &Written) -> Vec<TaskNo> {
 }
 
 #[test]
-fn lone_start_turn_or_signal_costs_two_round_trips() {
+fn lone_start_or_signal_costs_two_round_trips_and_a_turn_one() {
     let schema = Schema::new();
     let node = node(&schema.with(QUIET));
     let store = &*node.store;
-    // The first write of a kind prepares its statements, and the first task draws numbers.
+    // The first writes of a kind prepare their statements, and the first task draws numbers.
     let run = started(store, 1);
-    write(store, turn(run, 0)).unwrap();
-    write(store, signal(run, 1)).unwrap();
-    let tasks = tasks_of(&write(store, busy_turn(run, 1, waiting(store, run), vec![TaskNo(0)])).unwrap());
+    let mut tasks = vec![TaskNo(0)];
+    for number in [0, 2] {
+        write(store, turn(run, number)).unwrap();
+        write(store, signal(run, number as usize)).unwrap();
+        let busy = busy_turn(run, number + 1, waiting(store, run), tasks);
+        tasks = tasks_of(&write(store, busy).unwrap());
+    }
 
-    assert_eq!(cost(store, Write::Start(Box::new(new(2)))), (2, 9), "a start");
-    assert_eq!(cost(store, signal(run, 2)), (2, 8), "a signal");
-    let busy = busy_turn(run, 2, waiting(store, run), tasks);
-    assert_eq!(cost(store, busy), (2, 11), "a turn that takes a message, ends a task, and makes a task and a timer");
-    assert_eq!(cost(store, turn(run, 3)), (2, 6), "a turn that writes only its record");
+    assert_eq!(cost(store, start(new(2))), (2, 9), "a start");
+    assert_eq!(cost(store, signal(run, 4)), (2, 8), "a signal");
+    let busy = busy_turn(run, 4, waiting(store, run), tasks);
+    assert_eq!(cost(store, busy), (1, 11), "a turn that takes a message, ends a task, and makes a task and a timer");
+    assert_eq!(cost(store, turn(run, 5)), (1, 6), "a turn that writes only its record");
 }
 
 fn shown(records: &Records) -> Vec<(u64, Vec<u8>)> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use dacapo_core::{Name, Timestamp};
 use dacapo_sync::{Mutex, MutexGuard, ranks};
 
+use super::interruptions::Interruptions;
 use super::members::{Delivery, Members, Node, gone};
 use super::{MemoryStore, Tables, Writer};
 use crate::{
@@ -48,6 +49,7 @@ pub struct MemoryNode {
     held: Mutex<Option<Vec<HeldAnswer>>>,
     /// The notes that the process before this one left. None: it keeps none.
     pub(super) left: Mutex<Option<Vec<Doing>>>,
+    pub(super) interruptions: Interruptions,
 }
 
 /// An answer that waits to be given.
@@ -78,6 +80,7 @@ impl MemoryCluster {
             declined: Mutex::new(ranks::NODE, BTreeMap::new()),
             held: Mutex::new(ranks::NODE, None),
             left: Mutex::new(ranks::STORE_NOTES, None),
+            interruptions: Interruptions::default(),
         }
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use dacapo_core::{AttributeValue, Name, Timestamp};
 
+use super::interruptions::Reading;
 use super::node::MemoryNode;
 use crate::{
     Belongings, Doing, Filter, ListPlace, MessageRow, NoteSlot, ReadAlong, ReadMessages, ReadRuns, ReadTasks,
@@ -12,6 +13,14 @@ use crate::{
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
+
+impl MemoryNode {
+    /// Has something happen once this node's next read of this kind has read, and before the reader gets it, as if the reading
+    /// thread were slow.
+    pub fn after_reading(&self, reading: Reading, meanwhile: impl FnOnce() + Send + 'static) {
+        self.interruptions.add(reading, Box::new(meanwhile));
+    }
+}
 
 impl ReadTimers for MemoryNode {
     fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<TimerRow>> {
@@ -35,6 +44,7 @@ impl ReadRuns for MemoryNode {
         let Some(row) = ReadRuns::run(store, no)? else { return Ok(None) };
         let unseen = Some(store.unseen(no)?).filter(|unseen| unseen.len() <= ReadAlong::MOST);
         let along = ReadAlong { records: store.records(no, 0, 0)?, unseen };
+        self.interruptions.interrupt(Reading::Load);
         Ok(Some(StoredRun { along: row.status.is_open().then_some(along), row }))
     }
 
@@ -95,7 +105,9 @@ impl ReadTurns for MemoryNode {
 
 impl ReadMessages for MemoryNode {
     fn unseen(&self, run: RunNo) -> Result<Vec<MessageRow>> {
-        self.cluster.store.unseen(run)
+        let unseen = self.cluster.store.unseen(run);
+        self.interruptions.interrupt(Reading::Unseen);
+        unseen
     }
 
     fn count_unseen(&self, run: RunNo) -> Result<usize> {
