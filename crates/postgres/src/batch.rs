@@ -298,6 +298,8 @@ impl Batch for GroupCommit {
             return Ok(());
         }
         self.ended = Some(StoreError::Unavailable("this process has ended writing".to_owned()));
+        // What the node was about to begin with belongs to a life that is over.
+        self.life += 1;
         self.node.owned.clear();
         if let (Some(mut link), Some(membership)) = (self.link.take(), &self.membership) {
             // If this fails, the others wait for the end of the lease.

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use dacapo_postgres::PostgresStore;
-use dacapo_store::{Filter, ReadRuns, Refused, RunNo, SharedStore, TaskNo, Writes, Written};
+use dacapo_store::{Filter, ReadRuns, Refused, RunNo, Shard, SharedStore, TaskNo, Writes, Written};
 use dacapo_test_postgres::Proxy;
 
 use crate::kit::{
@@ -140,6 +140,19 @@ fn a_node_begins_with_no_shard_that_it_saw_in_an_earlier_life() {
     until("it sees the others", || a.store.nodes().unwrap().iter().map(shards).collect::<Vec<_>>() == [0, 16]);
     let run = RunNo(schema.number("SELECT no FROM runs"));
     assert!(!a.store.owns(run));
+    assert_eq!(a.seen.gained(), 0);
+}
+
+#[test]
+fn a_node_that_ends_begins_with_no_shard_that_it_saw_before() {
+    let schema = Schema::new();
+    let a = opened(&schema.with(QUIET));
+    let store = Arc::downgrade(&a.store);
+    *a.seen.losing.lock().unwrap() = Some(Box::new(move || {
+        store.upgrade().expect("the node is there").close().unwrap();
+    }));
+    a.store.join(&["main".into()], &"test".into(), a.seen.clone()).expect("the node joins");
+    assert!((0..16).all(|shard| !a.store.owns(RunNo::new(1, Shard(shard)))), "it has left");
     assert_eq!(a.seen.gained(), 0);
 }
 
