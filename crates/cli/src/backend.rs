@@ -48,9 +48,9 @@ pub(crate) fn run_of(run: &Run) -> RunRef {
 /// Adds to the error of a change what to do where a file or a database is only read.
 pub(crate) fn explained(error: Error) -> Failure {
     match error {
-        Error::ReadOnly(_) | Error::Unsupported { feature: Feature::Writing, .. } => {
-            Failure::Call(Error::ReadOnly(format!("{error}. Start that program, built with the feature `control`")))
-        }
+        Error::ReadOnly(_) | Error::Unsupported { feature: Feature::Writing, .. } => Failure::Call(Error::ReadOnly(
+            format!("{error}. This command finds the socket by itself, if the program has the feature `control`"),
+        )),
         other => Failure::Call(other),
     }
 }

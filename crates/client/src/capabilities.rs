@@ -74,9 +74,11 @@ impl Feature {
     /// Returns what to do where a backend lacks the feature.
     pub(crate) fn instead(self) -> &'static str {
         match self {
-            Self::Writing => "make this call in the program that serves the runs",
-            Self::Queries | Self::Inspection => {
-                "make this call in the program that serves the runs, or use a backend that has it"
+            Self::Writing => {
+                "start the program that serves the runs, and call it: from another program over its socket, `unix:FILE-control`"
+            }
+            Self::Queries | Self::Inspection | Self::Nodes => {
+                "start the program that serves the runs, and call it, from another program over its socket, `unix:FILE-control`; or use a backend that has it"
             }
             Self::StuckRuns => "describe runs one by one, or use a backend that has it",
             Self::ResultOrStuck => "wait for the result alone, or use a backend that has it",
@@ -165,7 +167,8 @@ mod tests {
         let refused = reader.require(Feature::Writing).unwrap_err().to_string();
         assert_eq!(
             refused,
-            "this backend (sqlite, read-only) does not support writing: make this call in the program that serves the runs"
+            "this backend (sqlite, read-only) does not support writing: start the program that serves the runs, and call it: \
+             from another program over its socket, `unix:FILE-control`"
         );
     }
 }

@@ -60,6 +60,10 @@ pub struct Description {
     /// Pending activities. Lists leave this empty.
     #[serde(default)]
     pub pending: Vec<PendingActivity>,
+    /// The number of messages that an open run was sent and has not taken, its start not counted. A terminate drops them,
+    /// though their senders were answered. Lists and clusters leave this at 0.
+    #[serde(default)]
+    pub messages_waiting: u64,
 }
 
 impl Description {
@@ -83,6 +87,7 @@ impl Description {
             published: None,
             result: None,
             pending: Vec::new(),
+            messages_waiting: 0,
         }
     }
 

@@ -269,7 +269,8 @@ mod tests {
         let text = |status| Error::Closed { workflow_id: "a".into(), status }.to_string();
         assert_eq!(
             text(Status::Failed),
-            "the run of workflow id \"a\" is failed and accepts nothing more: start another run"
+            "the run of workflow id \"a\" is failed and accepts nothing more: there is nothing to end or release, and what is to be \
+             sent needs another run"
         );
         assert_eq!(
             text(Status::ContinuedAsNew),

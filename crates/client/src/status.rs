@@ -57,7 +57,9 @@ impl Status {
     #[doc(hidden)]
     pub const fn what_to_do(self) -> &'static str {
         match self {
-            Self::Completed | Self::Failed | Self::Cancelled | Self::Terminated | Self::TimedOut => "start another run",
+            Self::Completed | Self::Failed | Self::Cancelled | Self::Terminated | Self::TimedOut => {
+                "there is nothing to end or release, and what is to be sent needs another run"
+            }
             Self::ContinuedAsNew => {
                 "call the run that goes on: by `handle.latest()`, or by the workflow id without a run id"
             }

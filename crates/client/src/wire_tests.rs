@@ -147,7 +147,7 @@ fn description() -> Description {
     run.memo = BTreeMap::from([("note".into(), Payload::json("1"))]);
     run.attributes = BTreeMap::from([("kind".into(), AttributeValue::Keyword("lamp".into()))]);
     (run.published, run.result) = (Some(Payload::json("{}")), Some(Err(failure())));
-    run.pending = vec![activity];
+    (run.pending, run.messages_waiting) = (vec![activity], 2);
     run
 }
 
@@ -369,7 +369,7 @@ fn page_of_a_newer_backend_is_read_with_the_status_and_the_cause_as_unknown() {
 
 /// Types without `#[non_exhaustive]`: what callers make and a backend takes apart field by field, so that a backend which ignores a
 /// new field does not compile; the two states of an update; and what is one value for ever.
-const EXHAUSTIVE: [&str; 13] = [
+const EXHAUSTIVE: [&str; 14] = [
     "Filter",
     "Cursor",
     "IdConflict",
@@ -383,6 +383,7 @@ const EXHAUSTIVE: [&str; 13] = [
     "CompleteActivity",
     "ResolvePromise",
     "RunHistory",
+    "CallClient",
 ];
 
 /// Stores write this answer column by column, so they take it apart as well.

@@ -126,6 +126,18 @@ impl Access {
     }
 }
 
+impl Access {
+    /// Returns what to tell a caller who is not known.
+    pub(crate) fn refusal(&self, request: &Parts) -> &'static str {
+        match self {
+            Self::Tokens(_) if bearer(&request.headers).is_some() => {
+                "unknown token: it is none of those that this server was given; check that it is whole"
+            }
+            _ => "this needs a token: send it as `Authorization: Bearer …`",
+        }
+    }
+}
+
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;

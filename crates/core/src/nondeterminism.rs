@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::identity::Difference;
-use crate::{Command, Name};
+use crate::{Command, CommandKind, Name};
 
 /// The report of replayed code that disagreed with the transcript.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +78,22 @@ impl Nondeterminism {
     }
 }
 
+impl Nondeterminism {
+    /// Returns the change of the code that lets the run go on.
+    fn change_of_code(&self) -> String {
+        let patch = |command: Option<&Command>| match command.map(|command| &command.kind) {
+            Some(CommandKind::Patch(patch)) => Some(patch.id.clone()),
+            _ => None,
+        };
+        // A patch around a patch would not help: what is wrong is that its call was removed, or deprecated, too early.
+        match (patch(self.recorded()), patch(self.decided())) {
+            (Some(id), _) => format!("keep the call of patch `{id}`, which is on record"),
+            (None, Some(id)) => format!("keep `ctx.patched(\"{id}\")`, because this run took the old path"),
+            (None, None) => "guard the new path with `ctx.patched`".to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for Nondeterminism {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headline = match &self.mismatch {
@@ -114,15 +130,19 @@ impl fmt::Display for Nondeterminism {
                 "   = help: the same call with another input. If a type got a new field, give it `#[serde(default, skip_serializing_if = …)]`, so that old values are written as they were; if it lost one, keep it until the runs that recorded it are closed"
             )?;
         }
+        let change = self.change_of_code();
         write!(f, "   = help: the run stays open. Bring back the code that recorded it, ")?;
         match self.turn {
             // A reset keeps at least the first turn.
             0 => {
-                write!(f, "or guard the new path with `ctx.patched`; no reset can help, because its first turn differs")
+                write!(
+                    f,
+                    "or {change}; no reset can help, because its first turn differs. If a bad build recorded it, terminate it and start it again"
+                )
             }
             turn => write!(
                 f,
-                "guard the new path with `ctx.patched`, or begin it again with `reset({turn}, …)`: that undoes updates which turns from this one on took, although their senders were answered, and runs their activities again"
+                "{change}, or begin it again with `reset({turn}, …)`: that undoes updates which turns from this one on took, although their senders were answered, and runs their activities again"
             ),
         }
     }

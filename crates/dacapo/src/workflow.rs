@@ -155,19 +155,15 @@ async fn play<W: WorkflowType>(
     layers: Layers,
     site: &'static Location<'static>,
 ) -> Result<Payload, Failure> {
-    let refuse = |what: &str, failure: Failure| -> ! {
-        raw.refuse(
-            format!(
-                "{what} of workflow {:?}: {failure}\nThe run stays open; it goes on once the code can read what was recorded.",
-                W::NAME
-            ),
-            site,
-        )
+    let refuse = |what: &str, failure: Failure, advice: &str| -> ! {
+        let stays = "The run stays open; it goes on once the code can read what was recorded";
+        raw.refuse(format!("{what} of workflow {:?}: {failure}\n{stays}{advice}.", W::NAME), site)
     };
-    let input = W::decode(input, &layers.converter).unwrap_or_else(|failure| refuse("the input", failure));
+    let restart = ". If what was sent is wrong, terminate the run, and start it again with a right input";
+    let input = W::decode(input, &layers.converter).unwrap_or_else(|failure| refuse("the input", failure, restart));
     let converter = layers.converter.clone();
     let ctx = Ctx::in_layers(raw.clone(), W::init(&input), layers);
     W::handlers(&ctx);
     let output = W::play(ctx, input).await.map_err(W::failure)?;
-    Ok(converter.encode(&output).unwrap_or_else(|failure| refuse("the result", failure)))
+    Ok(converter.encode(&output).unwrap_or_else(|failure| refuse("the result", failure, "")))
 }

@@ -350,7 +350,7 @@ async fn gate_passes_good_code_and_fails_with_the_report_of_bad_code() {
     let (passed, said) = run_gate("good", Some(&url), &reports);
     assert!(passed && said.contains("good: this code plays every one of 3 open runs"), "{said}");
     let (passed, said) = run_gate("bad", Some(&url), &reports);
-    assert!(!passed && said.contains("bad: 3 of 3 open runs could not go on with this code, for 1 problems"), "{said}");
+    assert!(!passed && said.contains("bad: 3 of 3 open runs could not go on with this code, for 1 problem"), "{said}");
     for (file, text) in
         [("bad.txt", "such as order-"), ("bad.json", "\"cause\": \"nondeterminism\""), ("bad.xml", "failures=\"1\"")]
     {

@@ -105,6 +105,11 @@ impl FileLock {
     }
 }
 
+/// Returns whether a store of this process serves the file.
+pub(crate) fn is_served_here(path: &Path) -> bool {
+    Inode::at(path).is_some_and(|inode| OPEN.lock().get(&inode).is_some_and(|open| open.is_served))
+}
+
 impl Drop for FileLock {
     fn drop(&mut self) {
         self.unlock();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use dacapo_store::{StoreError, private_file};
 
+use crate::file_lock::is_served_here;
 use crate::inode::Inode;
 
 /// The lease of a database, held for as long as this process serves it.
@@ -45,6 +46,11 @@ impl Lease {
                 // The file may have been removed since it was opened. Then other processes would find another one.
                 Ok(()) if Inode::at(&path) != Inode::of(&lock).ok() => {}
                 Ok(()) => return Ok(Self { lock, path }),
+                Err(TryLockError::WouldBlock) if is_served_here(of) => {
+                    return Err(StoreError::Busy(format!(
+                        "{database} is being served by this very process. A file is opened for serving once: use clones of that `App` or of its handles, or look at it with `Dacapo::connect`"
+                    )));
+                }
                 Err(TryLockError::WouldBlock) => {
                     return Err(StoreError::Busy(format!(
                         "{database} is being served. One process serves a file at a time; look at it with `Dacapo::connect`, or end that process first"

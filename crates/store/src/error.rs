@@ -11,8 +11,8 @@ pub enum StoreError {
     /// The write contradicts what the store holds. Nothing was changed.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// Another process serves this store.
-    #[error("another process serves this store: {0}")]
+    /// Another process serves this store, or this one does already.
+    #[error("this store is served already: {0}")]
     Busy(String),
     /// Another program has locked the store's file. Nothing was changed.
     #[error(

@@ -76,9 +76,9 @@ fn text(report: &Report, batch: &Batch, ids: &[String]) -> String {
     let verb = format!("{:?}", batch.verb).to_lowercase();
     if !batch.yes {
         let more = if report.found as usize > ids.len() { ", …" } else { "" };
-        return format!("would {verb} {} runs: {}{more}\nadd --yes to do it", report.found, ids.join(", "));
+        return format!("would {verb} {}: {}{more}\nadd --yes to do it", runs(report.found), ids.join(", "));
     }
-    let mut text = format!("{verb}: {} of {} runs", report.done, report.found);
+    let mut text = format!("{verb}: {} of {}", report.done, runs(report.found));
     for (id, why) in report.skipped.iter().take(SHOWN) {
         text += &format!("\n  skipped {id}: {why}");
     }
@@ -86,6 +86,10 @@ fn text(report: &Report, batch: &Batch, ids: &[String]) -> String {
         text += &format!("\n  and {} more", report.skipped.len() - SHOWN);
     }
     text
+}
+
+fn runs(number: u64) -> String {
+    if number == 1 { "1 run".to_owned() } else { format!("{number} runs") }
 }
 
 fn progress(report: &Report) {

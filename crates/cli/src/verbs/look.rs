@@ -118,6 +118,9 @@ fn described(run: &Description, output: Output) -> String {
         let text = format!("{} ({}){attempts}{}", activity.activity, activity.state, failed.unwrap_or_default());
         rows.push(("pending", text));
     }
+    if run.messages_waiting > 0 {
+        rows.push(("messages", format!("{} sent and not taken yet", run.messages_waiting)));
+    }
     let mut text = format!("{}\n", run.workflow_id);
     for (name, value) in rows {
         text += &columns(&[("", 0), (name, 10)], &(value + "\n"));
@@ -180,8 +183,14 @@ fn group_text(group: &StuckRuns, output: Output) -> String {
     let runs = if group.runs == 1 { "run".to_owned() } else { "runs".to_owned() };
     let subject = if stuck.subject.is_empty() { String::new() } else { format!(": {}", stuck.subject) };
     let title = format!("{} {runs}, {}{subject}", group.runs, stuck.cause);
+    let has_turn = group.runs > 1 && stuck.reason.contains("`reset(");
+    let of_example = if has_turn {
+        "  (The turn to reset to is that of the example: `dacapo show` names it for each of the others.)\n"
+    } else {
+        ""
+    };
     format!(
-        "{}\n  such as {} of {}, since {}\n{}\n",
+        "{}\n  such as {} of {}, since {}\n{}{of_example}\n",
         output.coloured(Colour::Red, &title),
         group.example.workflow_id,
         group.example.workflow,

@@ -1,6 +1,6 @@
 //! Starting runs.
 
-use dacapo_client::{Client, StartRun};
+use dacapo_client::{Client, Error, StartRun};
 use dacapo_core::{AttributeValue, Name, parse_timestamp};
 
 use super::change::fresh_key;
@@ -22,11 +22,21 @@ pub(super) async fn start(client: &dyn Client, start: Start, output: Output) -> 
         attributes: attributes.collect(),
         ..StartRun::default()
     };
-    let started = client.start(start).await.map_err(explained)?;
+    let started = client.start(start).await.map_err(|error| explained(of_command(error)))?;
     output.print(&started, || {
         let found = if started.is_new { "started" } else { "was started before" };
         format!("{} {found}", started.run)
     })
+}
+
+/// Says what to do in the words of the command line: the library's advice names calls.
+fn of_command(error: Error) -> Error {
+    let Error::WorkflowIdInUse { workflow_id, run_id, .. } = error else { return error };
+    let reason = format!(
+        "workflow id {workflow_id:?} is in use by run {run_id}: wait for it to close, or choose another `--id`. A start that is \
+         repeated gets its run if both have the same `--request-id`"
+    );
+    Error::WorkflowIdInUse { workflow_id, run_id, reason }
 }
 
 /// A number, a truth value, a moment, a list of keywords in brackets, or a keyword.

@@ -121,10 +121,16 @@ async fn file_that_no_program_serves_is_looked_at_and_not_changed() {
     ] {
         let (code, text) = shop.fails(change);
         assert_eq!(code, 6, "{change:?}: {text}");
-        assert!(text.contains("Start that program"), "{change:?}: {text}");
+        assert!(text.contains("start the program that serves the runs"), "{change:?}: {text}");
     }
-    let (code, text) = shop.fails(&["query", "order-1", "state"]);
-    assert_eq!(code, 6, "{text}");
+    for look in [&["query", "order-1", "state"][..], &["stack", "order-1"], &["nodes"]] {
+        let (code, text) = shop.fails(look);
+        assert_eq!(code, 6, "{look:?}: {text}");
+        assert!(
+            text.contains("start the program that serves the runs") && text.contains("unix:FILE-control"),
+            "{text}"
+        );
+    }
     assert!(shop.ok(&["list"]).contains("open"));
 }
 
@@ -141,7 +147,7 @@ async fn what_is_wrong_is_said_with_the_exit_code_of_its_kind() {
         (&["count", "--by", "colour"], 2, "invalid value 'colour'"),
         (&["start", "none"], 2, "no workflow \"none\" is registered"),
         (&["start", "order", "1", "-a", "x"], 2, "write NAME=VALUE"),
-        (&["start", "order", r#"{"item":"x","cents":1}"#, "--id", "order-1"], 4, "in use"),
+        (&["start", "order", r#"{"item":"x","cents":1}"#, "--id", "order-1"], 4, "have the same `--request-id`"),
         (&["query", "order-1", "none"], 1, "none"),
         (&["resolve", "order-1", "none", "1"], 3, "no open promise"),
         (&["reset", "order-1", "--turn", "99"], 2, "99"),
@@ -158,6 +164,8 @@ async fn what_is_wrong_is_said_with_the_exit_code_of_its_kind() {
     shop.ok(&["terminate", "order-1"]);
     let (code, said) = shop.fails(&["signal", "order-1", "paid", "1"]);
     assert_eq!(code, 4, "{said}");
+    let (code, said) = shop.fails(&["terminate", "order-1"]);
+    assert!(code == 4 && said.contains("there is nothing to end or release"), "{said}");
     let (code, said) = shop.fails(&["result", "order-1"]);
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("terminated"), "{said}");

@@ -211,6 +211,9 @@ impl Parser<'_> {
                 other => Err(self.wrong_at(place, format!("STARTS_WITH needs a text in single quotes, found {other}"))),
             };
         }
+        if self.at_word("LIKE") {
+            return Err(self.wrong("`LIKE` is not known: STARTS_WITH 'eu-' finds texts that begin so"));
+        }
         let found = self.peek();
         Err(self.wrong(format!(
             "expected a comparison of {field}, found {found}: =, !=, <, <=, >, >=, IN (…), BETWEEN … AND …, STARTS_WITH, IS NULL; the last four \
@@ -282,7 +285,9 @@ fn text_as(text: &str, kind: Kind) -> std::result::Result<Literal, String> {
             .ok_or_else(|| format!("'{text}' is no moment: write it as '2026-02-28T09:30:00Z' or '2026-02-28'")),
         Kind::Status => status(text).map(Literal::Status).ok_or_else(|| {
             let known = STATUSES.map(|(word, _)| word).join(", ");
-            format!("'{text}' is no status: {known}")
+            let is_stuck = text.eq_ignore_ascii_case("stuck");
+            let stuck = if is_stuck { ". A run that is stuck is open: write StuckCause IS NOT NULL" } else { "" };
+            format!("'{text}' is no status: {known}{stuck}")
         }),
         Kind::Cause => cause(text).map(Literal::Cause).ok_or_else(|| {
             let known: Vec<String> = StuckCause::ALL.iter().map(word).collect();

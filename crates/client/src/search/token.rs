@@ -67,6 +67,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, SearchError> {
                 let word = prefix(rest, is_of_word);
                 (Token::Word(word.to_owned()), word.len())
             }
+            _ if rest.starts_with("==") => return Err(SearchError::at(text, start, "`==` is not known: write `=`")),
             _ => match SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
                 Some("<>") => return Err(SearchError::at(text, start, "`<>` is not known: write `!=`")),
                 Some(sign) => (Token::Sign(sign), sign.len()),

@@ -41,9 +41,18 @@ async fn send(target: &Target, method: Method, path: &str, body: Vec<u8>) -> Res
 }
 
 fn unreachable(target: &Target, error: &std::io::Error) -> Error {
-    Error::Unavailable(format!(
-        "{target} cannot be reached: {error}. Check that the program that serves the runs is running"
-    ))
+    let advice = match socket_beside(target) {
+        Some(socket) => format!("This is no socket, but there is one beside it: connect to `unix:{socket}`"),
+        None => "Check that the program that serves the runs is running".to_owned(),
+    };
+    Error::Unavailable(format!("{target} cannot be reached: {error}. {advice}"))
+}
+
+/// Returns the socket of the program that serves a file, where the address names the file itself.
+fn socket_beside(target: &Target) -> Option<String> {
+    let Target::Unix(path) = target else { return None };
+    let socket = format!("{}-control", path.display());
+    (path.is_file() && std::path::Path::new(&socket).exists()).then_some(socket)
 }
 
 fn request(method: Method, path: &str, host: &str, token: Option<&str>, body: Vec<u8>) -> Result<Request<Full<Bytes>>> {
@@ -89,6 +98,9 @@ impl Drop for Connection {
 fn failure(target: &Target, status: StatusCode, body: &[u8]) -> Error {
     match serde_json::from_slice(body) {
         Ok(Problem { error: Some(error), .. }) => error,
+        Ok(Problem { detail, .. }) if status == StatusCode::UNAUTHORIZED => {
+            Error::Refused(format!("{target} refuses the call: {detail}. Connect to `http://TOKEN@HOST:PORT`"))
+        }
         Ok(Problem { detail, .. }) => Error::Refused(format!("{target} refuses the call: {detail}")),
         Err(_) => Error::Unavailable(format!("{target} answers with {status}, which is no answer of a control API")),
     }

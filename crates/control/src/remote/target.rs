@@ -36,6 +36,9 @@ impl Target {
         }
         let Some(rest) = url.strip_prefix("http://") else {
             let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
+            if scheme == "https" {
+                return wrong("this client speaks no TLS, so connect through a tunnel or on the same machine");
+            }
             return wrong(&format!("{scheme:?} is no known scheme"));
         };
         let rest = rest.strip_suffix('/').unwrap_or(rest);
@@ -97,6 +100,7 @@ mod tests {
         for (text, why) in [
             ("unix:", "the path is missing"),
             ("ftp://x", "\"ftp\" is no known scheme"),
+            ("https://token@host:1", "this client speaks no TLS"),
             ("http://", "is no host"),
             ("http://a/b", "is no host"),
         ] {

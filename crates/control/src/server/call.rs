@@ -15,7 +15,10 @@ use crate::Role;
 pub(super) async fn make(control: &Control, caller: &Caller, call: ClientCall) -> Result<ClientReply, Problem> {
     let (needed, verb) = (Role::of(&call), call.verb());
     if caller.role < needed {
-        let detail = format!("`{verb}` needs the role {needed}, and {} has the role {}", caller.name, caller.role);
+        let detail = format!(
+            "`{verb}` needs the role `{needed}`, and the caller, {}, may only {}: send a token of the role `{needed}`",
+            caller.name, caller.role
+        );
         return Err(Problem::new(StatusCode::FORBIDDEN, detail));
     }
     if needed == Role::Read {

@@ -27,7 +27,7 @@ pub(crate) async fn check(State(control): State<Arc<Control>>, request: Request,
     }
     if !is_open(parts.uri.path()) {
         let Some((name, role)) = control.access.caller(&parts) else {
-            let detail = "this needs a token: send it as `Authorization: Bearer …`";
+            let detail = control.access.refusal(&parts);
             return closed(Problem::new(StatusCode::UNAUTHORIZED, detail).into_response());
         };
         parts.extensions.insert(Caller { name, role });

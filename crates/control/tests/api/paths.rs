@@ -61,6 +61,13 @@ async fn bad_requests_say_what_is_wrong() {
         ("POST", "/api/v1/runs/order-1/reset", "{}", 400, "missing field `turn`"),
         ("POST", "/api/v1/runs/order-1/cancel", r#"{"because":"x"}"#, 400, "unknown field `because`"),
         ("DELETE", "/api/v1/runs/order-1", "", 409, "the run is open"),
+        (
+            "POST",
+            "/api/v1/runs/order-1/signals",
+            r#"{"name":"paid","input":[5]}"#,
+            400,
+            r#"payloads are JSON in a text, as in "5""#,
+        ),
         ("POST", "/api/v1/call", r#"{"call":"explode"}"#, 400, "the call cannot be read"),
         ("GET", "/api/v2/runs", "", 404, "there is no GET /api/v2/runs"),
     ];

@@ -64,19 +64,29 @@ async fn what_a_token_does_not_allow_is_refused_by_name() {
     assert_eq!(reader.describe(RunRef::latest("order-1")).await.unwrap().status, Status::Open);
     let refused = reader.terminate(RunRef::latest("order-1"), String::new()).await.unwrap_err().to_string();
     assert!(
-        refused.contains("`terminate` needs the role operate, and token of role read has the role read"),
+        refused.contains("`terminate` needs the role `operate`, and the caller, token of role read, may only read"),
         "{refused}"
     );
     assert_eq!(reader.describe(RunRef::latest("order-1")).await.unwrap().status, Status::Open);
     let stranger = Target::parse(&format!("http://wrong-token@{}", served.address)).unwrap();
     let refused = RemoteClient::connect(stranger).await.err().unwrap().to_string();
-    assert!(refused.contains("Authorization: Bearer"), "{refused}");
+    assert!(refused.contains("unknown token") && refused.contains("`http://TOKEN@HOST:PORT`"), "{refused}");
+    let nameless = Target::parse(&format!("http://{}", served.address)).unwrap();
+    let refused = RemoteClient::connect(nameless).await.err().unwrap().to_string();
+    assert!(refused.contains("this needs a token") && refused.contains("`http://TOKEN@HOST:PORT`"), "{refused}");
 }
 
 #[tokio::test]
 async fn server_that_is_not_there_or_is_another_one_is_named() {
     let gone = RemoteClient::connect(Target::parse("unix:/no/such/socket").unwrap()).await.err().unwrap().to_string();
     assert!(gone.contains("unix:/no/such/socket cannot be reached"), "{gone}");
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["orders.db", "orders.db-control"] {
+        std::fs::write(folder.path().join(name), "").unwrap();
+    }
+    let file = format!("unix:{}", folder.path().join("orders.db").display());
+    let refused = RemoteClient::connect(Target::parse(&file).unwrap()).await.err().unwrap().to_string();
+    assert!(refused.contains(&format!("connect to `{file}-control`")), "{refused}");
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let other = axum::Router::new().fallback(|| async { "hello" });

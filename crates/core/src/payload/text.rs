@@ -11,7 +11,10 @@ use crate::Name;
 
 /// A payload as text. JSON is a string; any other payload is an object that names its encoding.
 #[derive(Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "payloads are JSON in a text, as in \"5\"; one of another encoding is an object that names it"
+)]
 pub(super) enum PayloadText {
     Json(String),
     Other(Box<OtherText>),

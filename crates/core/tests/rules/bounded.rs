@@ -92,7 +92,7 @@ fn replay_stops_at_a_changed_bound() {
                | recorded: nothing, by build kit
                | new:      activity A2 #2, activity(2), unit [p2], at crates/core/tests/rules/bounded.rs:12:37
                |
-               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
+               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs. If a bad build recorded it, terminate it and start it again
         "#]],
     );
 }

@@ -26,7 +26,7 @@ fn a_missing_command_is_nondeterminism() {
                | recorded: activity B #1, activity(1), the root unit, at crates/core/tests/rules/nondeterminism.rs:7:17, by build kit
                | new:      nothing
                |
-               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
+               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs. If a bad build recorded it, terminate it and start it again
         "#]],
     );
 }
@@ -55,7 +55,7 @@ fn an_early_return_does_not_hide_recorded_work() {
                |
                | command: recorded "activity", new "complete"
                |
-               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
+               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs. If a bad build recorded it, terminate it and start it again
         "#]],
     );
 }
@@ -81,7 +81,7 @@ fn an_extra_command_is_nondeterminism() {
                | recorded: nothing, by build kit
                | new:      activity C #2, activity(2), the root unit, at crates/core/tests/rules/nondeterminism.rs:69:13
                |
-               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
+               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs. If a bad build recorded it, terminate it and start it again
         "#]],
     );
 }
@@ -127,7 +127,7 @@ fn a_reordered_command_is_nondeterminism() {
                |
                | activity: recorded "A", new "B"
                |
-               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
+               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs. If a bad build recorded it, terminate it and start it again
         "#]],
     );
     async fn task_and_timer(ctx: Ctx, _: Payload) -> Done {
@@ -151,7 +151,7 @@ fn a_reordered_command_is_nondeterminism() {
                |
                | command: recorded "activity", new "timer"
                |
-               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
+               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs. If a bad build recorded it, terminate it and start it again
         "#]],
     );
 }
@@ -179,7 +179,7 @@ fn a_changed_command_is_nondeterminism() {
                | input: recorded [five], new [six]
                |
                = help: the same call with another input. If a type got a new field, give it `#[serde(default, skip_serializing_if = …)]`, so that old values are written as they were; if it lost one, keep it until the runs that recorded it are closed
-               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
+               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs. If a bad build recorded it, terminate it and start it again
         "#]],
     );
 }

@@ -87,9 +87,17 @@ fn a_patch_that_was_not_deprecated_cannot_be_removed() {
                |
                | command: recorded "patch", new "activity"
                |
-               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
+               = help: the run stays open. Bring back the code that recorded it, or keep the call of patch `faster`, which is on record; no reset can help, because its first turn differs. If a bad build recorded it, terminate it and start it again
         "#]],
     );
+}
+
+/// The report of a patch that was deprecated too early said to guard the new path with a patch, which it had.
+#[test]
+fn a_run_of_the_old_path_says_that_its_patch_was_deprecated_too_early() {
+    let recorded = play(before, "start").transcript;
+    let failed = recorded.replay(&workflow(deprecated), RunOptions::default()).err().unwrap().to_string();
+    assert!(failed.contains("or keep `ctx.patched(\"faster\")`, because this run took the old path"), "{failed}");
 }
 
 /// S0-52, C-29: removing a deprecated mark shifts nothing behind it, wherever in the turn it stood.

@@ -89,7 +89,7 @@ fn replay_stops_at_a_changed_side_of_a_race_of_three() {
                |
                | duration: recorded 5s, new 6s
                |
-               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs
+               = help: the run stays open. Bring back the code that recorded it, or guard the new path with `ctx.patched`; no reset can help, because its first turn differs. If a bad build recorded it, terminate it and start it again
         "#]],
     );
 }

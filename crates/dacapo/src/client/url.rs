@@ -37,7 +37,7 @@ impl Place {
             return Ok(Self::postgres(url));
         }
         #[cfg(feature = "control")]
-        if ["unix:", "http:"].iter().any(|scheme| url.starts_with(scheme)) {
+        if ["unix:", "http:", "https:"].iter().any(|scheme| url.starts_with(scheme)) {
             return dacapo_control::Target::parse(url).map(Self::Program).map_err(|bad| Error::Url(bad.to_string()));
         }
         let shown = without_password(url);
@@ -48,6 +48,11 @@ impl Place {
         for setting in query.split('&').filter(|setting| !setting.is_empty()) {
             match setting {
                 "mode=ro" => read_only = true,
+                other if other.starts_with("mode=") => {
+                    return bad(format!(
+                        "{other:?} is no mode: `mode` has the value `ro` only, and is left out to serve"
+                    ));
+                }
                 other => return bad(format!("it has an unknown setting {other:?}")),
             }
         }
@@ -186,6 +191,7 @@ mod tests {
             "sqlite:",
             "sqlite://",
             "sqlite:x?mode=rw",
+            "sqlite:x?mode=rw0",
             "mysql:x",
             "temporal:localhost",
         ] {

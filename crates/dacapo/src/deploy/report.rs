@@ -57,7 +57,10 @@ impl DeployProblem {
             place => format!("{what} at {place}"),
         };
         let (new, recorded) = (at(new, "what is now"), at(recorded, "what was"));
-        (self.cause == StuckCause::Nondeterminism).then(|| {
+        // What a patch itself left on record is not guarded by another one: the report says what to keep.
+        let is_of_patch =
+            ["| recorded: patch ", "| new:      patch "].iter().any(|mark| self.example.reason.contains(mark));
+        (self.cause == StuckCause::Nondeterminism && !is_of_patch).then(|| {
             format!("if ctx.patched(\"a name for this change\") {{ /* {new} */ }} else {{ /* {recorded} */ }}")
         })
     }
@@ -114,11 +117,11 @@ impl DeployReport {
         for problem in &self.problems {
             let _ = writeln!(
                 text,
-                "  <testcase classname=\"{}\" name=\"{}: {}\">\n    <failure message=\"{} runs\">{}</failure>\n  </testcase>",
+                "  <testcase classname=\"{}\" name=\"{}: {}\">\n    <failure message=\"{}\">{}</failure>\n  </testcase>",
                 escaped(&problem.workflow),
                 problem.cause,
                 escaped(&problem.subject),
-                problem.runs,
+                counted(problem.runs, "run"),
                 escaped(&problem.example.to_string())
             );
         }
@@ -129,20 +132,20 @@ impl DeployReport {
 /// The report for people.
 impl fmt::Display for DeployReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let played = self.played.map(|runs| format!(" of {runs} open runs")).unwrap_or_default();
+        let played = self.played.map(|runs| format!(" of {}", counted(runs, "open run"))).unwrap_or_default();
         let bad: u64 = self.problems.iter().map(|problem| problem.runs).sum();
         if self.is_safe() {
             return writeln!(f, "{}: this code plays every one{played}", self.name);
         }
         writeln!(
             f,
-            "{}: {bad}{played} could not go on with this code, for {} problems",
+            "{}: {bad}{played} could not go on with this code, for {}",
             self.name,
-            self.problems.len()
+            counted(self.problems.len() as u64, "problem")
         )?;
         for (place, problem) in self.problems.iter().enumerate() {
             let DeployProblem { workflow, cause, subject, runs, example } = problem;
-            writeln!(f, "\n{}. {workflow}, {cause}: {runs} runs ({subject})", place + 1)?;
+            writeln!(f, "\n{}. {workflow}, {cause}: {} ({subject})", place + 1, counted(*runs, "run"))?;
             writeln!(f, "   such as {} ({}):", example.workflow_id, example.run_id)?;
             for line in example.reason.lines() {
                 writeln!(f, "   {line}")?;
@@ -153,6 +156,11 @@ impl fmt::Display for DeployReport {
         }
         Ok(())
     }
+}
+
+/// A number with what it counts.
+fn counted(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 fn escaped(text: &str) -> String {
@@ -189,7 +197,7 @@ mod tests {
         assert_eq!(
             report.to_string(),
             "orders: 3 of 9 open runs could not go on with this code, for 2 problems\n\n1. checkout, nondeterminism: 2 runs (x)\n   \
-             such as c (c-run):\n   short\n\n2. checkout, nondeterminism: 1 runs (y)\n   such as b (b-run):\n   other\n   line\n"
+             such as c (c-run):\n   short\n\n2. checkout, nondeterminism: 1 run (y)\n   such as b (b-run):\n   other\n   line\n"
         );
         let safe = DeployReport::of("orders", Vec::new()).played(9);
         assert_eq!(safe.to_string(), "orders: this code plays every one of 9 open runs\n");

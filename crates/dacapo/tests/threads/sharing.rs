@@ -16,7 +16,10 @@ async fn served_file_can_be_read_and_not_served_twice() {
     app.start(sleeper, ()).id("s").await.unwrap();
 
     let refused = Dacapo::open(&url).await.err().unwrap().to_string();
-    assert!(refused.contains("is being served") && refused.contains("Dacapo::connect"), "{refused}");
+    assert!(
+        refused.contains("is being served by this very process") && refused.contains("Dacapo::connect"),
+        "{refused}"
+    );
 
     let looking = Dacapo::open(&format!("{url}?mode=ro")).await.unwrap();
     let page = looking.runs().list(&Filter::open(), 10).await.unwrap();

@@ -33,7 +33,7 @@ pub(crate) fn report_unserved_queue(shared: &Arc<Shared>, run: RunNo, epoch: Epo
 }
 
 /// Marks a run as stuck because it, or one of its activities, waits in a task queue that no worker here serves.
-pub(crate) fn mark_unserved_queue(shared: &Arc<Shared>, run: RunNo, epoch: Epoch, queue: &Name) {
+fn mark_unserved_queue(shared: &Arc<Shared>, run: RunNo, epoch: Epoch, queue: &Name) {
     let reason = StuckReason::new(StuckCause::UnservedQueue, queue.as_str(), queue_log::words(queue));
     mark_stuck(shared, run, epoch, reason, None);
 }
@@ -68,6 +68,15 @@ pub(crate) fn report_crashes(shared: &Arc<Shared>, run: RunNo, task: &Task, unti
     log::warn_of_run(&task.info.name, &reason.text);
     if marks {
         mark_stuck(shared, run, task.info.epoch, reason, until);
+    }
+}
+
+/// Marks a run as stuck if one of its activities waits: in this queue that is not served, for an operator, or for the end
+/// of a delay. Called after a write that cleared the mark.
+pub(crate) fn mark_waiting(shared: &Arc<Shared>, run: RunNo, epoch: Epoch, queue: Option<&Name>) {
+    match queue {
+        Some(queue) => mark_unserved_queue(shared, run, epoch, queue),
+        None => mark_blocked(shared, run),
     }
 }
 

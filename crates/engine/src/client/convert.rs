@@ -107,6 +107,7 @@ impl From<RunDescription> for dacapo_client::Description {
         description.published = run.published;
         description.result = run.result;
         description.pending = run.pending;
+        description.messages_waiting = run.messages_waiting;
         description
     }
 }

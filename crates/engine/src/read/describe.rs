@@ -55,6 +55,8 @@ pub struct RunDescription {
     pub result: Option<Result<Payload, Failure>>,
     /// Activities that are pending. Lists leave this empty: describe a run to see them.
     pub pending: Vec<PendingActivity>,
+    /// The number of stored messages that no turn of it has, without its start, if it is open. Lists leave this at 0.
+    pub messages_waiting: u64,
 }
 
 /// Runs that are stuck for one cause.
@@ -85,6 +87,9 @@ impl Reader {
             description.attributes.insert(name, value);
         }
         if description.status.is_open() {
+            let unseen = self.store().count_unseen(description.run)? as u64;
+            // Until the first turn is committed, the start is such a message.
+            description.messages_waiting = unseen.saturating_sub(u64::from(description.turns == 0));
             let mut records = LastRecord::default();
             for task in self.store().tasks_of(description.run)? {
                 let record = records.get(self.store(), description.run, task.turn)?;
@@ -225,6 +230,7 @@ fn describe(row: RunRow) -> Result<RunDescription, Error> {
         attributes: BTreeMap::new(),
         result,
         pending: Vec::new(),
+        messages_waiting: 0,
     })
 }
 

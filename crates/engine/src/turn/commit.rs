@@ -10,7 +10,7 @@ use dacapo_store::{
 };
 use dacapo_sync::{Mutex, ranks};
 
-use crate::activity::blocked::{mark_blocked, mark_unserved_queue, unserved_queue};
+use crate::activity::blocked::{mark_waiting, unserved_queue};
 use crate::activity::cancel::{give_up_ended_tasks, give_up_tasks};
 use crate::activity::dispatch::dispatch;
 use crate::activity::local;
@@ -163,8 +163,9 @@ pub(crate) fn committed(
     }
     let unserved = match is_closed || shared.queue_log.is_empty() {
         true => None,
-        false => unserved_queue(shared, &playable.open).map(|queue| (playable.info.epoch, queue)),
+        false => unserved_queue(shared, &playable.open),
     };
+    let epoch = playable.info.epoch;
     match is_closed {
         true => {
             let mut state = cached.lock();
@@ -180,10 +181,7 @@ pub(crate) fn committed(
         }
     }
     // A committed turn clears the mark as stuck; one of the run's activities may still wait for an operator.
-    match unserved {
-        Some((epoch, queue)) => mark_unserved_queue(shared, cached.no, epoch, &queue),
-        None => mark_blocked(shared, cached.no),
-    }
+    mark_waiting(shared, cached.no, epoch, unserved.as_ref());
     dispatch(shared);
     shutdown::check(shared);
 }

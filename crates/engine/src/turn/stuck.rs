@@ -7,7 +7,7 @@ use dacapo_client::Error;
 use dacapo_core::Timestamp;
 use dacapo_store::{RunNo, RunRow, StoreError, Stuck, Write};
 
-use crate::activity::blocked::mark_blocked;
+use crate::activity::blocked::{mark_waiting, unserved_queue};
 use crate::activity::local;
 use crate::crash_guard::count::{delayed_reason, quarantine_reason};
 use crate::crash_guard::hooks::{Ended, ended};
@@ -223,12 +223,13 @@ fn write_stuck(shared: &Arc<Shared>, cached: &Arc<CachedRun>, mut stuck: Stuck, 
 
 /// Clears the mark of a stuck run that can be played after all, though no message came for it.
 pub(crate) fn unstick(shared: &Arc<Shared>, cached: Arc<CachedRun>, playable: Box<Playable>) {
-    let write = Write::SetStuck { run: cached.no, epoch: playable.info.epoch, stuck: None };
+    let (epoch, queue) = (playable.info.epoch, unserved_queue(shared, &playable.open));
+    let write = Write::SetStuck { run: cached.no, epoch, stuck: None };
     submit(shared, write, move |shared, result| match result {
         Ok(_) => {
             cached.lock().unstick();
             rest(shared, &cached, Some(playable));
-            mark_blocked(shared, cached.no);
+            mark_waiting(shared, cached.no, epoch, queue.as_ref());
         }
         Err(StoreError::Refused(_)) => {
             shared.drop_later(playable);

@@ -2,7 +2,7 @@
 
 use dacapo_client::Error;
 use dacapo_core::{Ctx, Failure, StartChild};
-use dacapo_engine::{ActivityState, Options};
+use dacapo_engine::{ActivityState, NewStart, Options, RunId};
 use dacapo_store::{Filter, Status};
 use dacapo_testkit::{Simulation, expect};
 
@@ -58,6 +58,32 @@ fn changed_code_makes_its_run_stuck_with_a_full_report_until_the_old_code_return
         assert_eq!(describe(&sim, "a").stuck, None);
         (sim, vec!["a"])
     });
+}
+
+/// A terminate of a stuck run dropped signals that were acknowledged, and nothing showed before that there were any.
+#[test]
+fn messages_that_a_run_has_not_taken_are_counted_in_its_description_until_it_takes_them() {
+    let sim = Simulation::new(good());
+    sim.start("steps", "a", "").unwrap();
+    sim.settle();
+    assert_eq!(describe(&sim, "a").messages_waiting, 0);
+    let sim = sim.redeploy(changed());
+    signal(&sim, "a", "go", "");
+    signal(&sim, "a", "more", "");
+    sim.settle();
+    assert_eq!(describe(&sim, "a").messages_waiting, 2);
+    let sim = sim.redeploy(good());
+    sim.settle();
+    assert_eq!((sim.result("a"), describe(&sim, "a").messages_waiting), (completed("2"), 0));
+    // The start of a run that has not begun is no message that was sent to it.
+    let delayed =
+        NewStart { workflow: "steps".into(), workflow_id: "b".into(), delay: Some(secs(60)), ..NewStart::default() };
+    sim.wait(sim.engine().start(delayed)).unwrap();
+    assert_eq!(describe(&sim, "b").messages_waiting, 0);
+    signal(&sim, "b", "go", "");
+    assert_eq!(describe(&sim, "b").messages_waiting, 1);
+    sim.wait(sim.engine().terminate(&RunId::of("b"), "enough".into())).unwrap();
+    assert_eq!(describe(&sim, "b").messages_waiting, 0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Task queues that no worker serves: what waits there says so.
 
-use dacapo_client::Error;
+use dacapo_client::{Error, StuckCause};
 use dacapo_core::Ctx;
 use dacapo_engine::{ActivityState, NewStart, Options, RunId};
 use dacapo_testkit::Simulation;
@@ -81,6 +81,32 @@ fn activity_for_a_queue_that_is_not_served_is_described_and_stays_visible_while_
         assert_eq!(pending[0].state, ActivityState::Pending);
         signal(&sim, "a", "go", "");
         sim.settle();
+    }
+    let mut served = serving();
+    served.queue("gpu");
+    let sim = sim.redeploy(served);
+    assert_eq!(sim.result("a"), completed("done"));
+}
+
+/// A run that only waits for such an activity has no message: the next process finds it by its mark alone, and cleared it.
+#[test]
+fn activity_for_a_queue_that_is_not_served_stays_visible_in_the_next_process() {
+    let sim = Simulation::new(serving());
+    sim.start("calls", "a", "").unwrap();
+    sim.settle();
+    signal(&sim, "a", "go", "");
+    sim.settle();
+    let mut sim = sim;
+    for _ in 0..2 {
+        sim = sim.restart();
+        sim.settle();
+        let (reason, ..) = stuck(&sim, "a");
+        assert!(reason.contains("task queue \"gpu\""), "{reason}");
+        let groups = sim.engine().reader().stuck_groups().unwrap();
+        let of = |group: &dacapo_engine::StuckGroup| {
+            group.example.stuck.as_ref().map(|stuck| (stuck.cause, stuck.subject.clone()))
+        };
+        assert_eq!(groups.iter().map(of).collect::<Vec<_>>(), [Some((StuckCause::UnservedQueue, "gpu".into()))]);
     }
     let mut served = serving();
     served.queue("gpu");
