@@ -15,6 +15,7 @@ pub(super) const TOOLS: &[&str] = &[
     "DACAPO_KILL_SEED",
     "DACAPO_POSTGRES_URL",
     "DACAPO_PROGRAMS",
+    "DACAPO_SOAK_RUNS",
     "DACAPO_SOAK_SECONDS",
     "DACAPO_URL",
     "DACAPO_WRITE_GOLDEN",
