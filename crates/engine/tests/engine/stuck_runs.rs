@@ -82,7 +82,7 @@ fn messages_that_a_run_has_not_taken_are_counted_in_its_description_until_it_tak
     assert_eq!(describe(&sim, "b").messages_waiting, 0);
     signal(&sim, "b", "go", "");
     assert_eq!(describe(&sim, "b").messages_waiting, 1);
-    sim.wait(sim.engine().terminate(&RunId::of("b"), "enough".into())).unwrap();
+    sim.wait(sim.engine().terminate(&RunId::of("b"), "enough")).unwrap();
     assert_eq!(describe(&sim, "b").messages_waiting, 0);
 }
 
