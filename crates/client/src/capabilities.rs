@@ -75,10 +75,10 @@ impl Feature {
     pub(crate) fn instead(self) -> &'static str {
         match self {
             Self::Writing => {
-                "start the program that serves the runs, and call it: from another program over its socket, `unix:FILE-control`"
+                "start the program that serves the runs, and make this call in it, or over the socket of its file, `unix:FILE-control`"
             }
             Self::Queries | Self::Inspection | Self::Nodes => {
-                "start the program that serves the runs, and call it, from another program over its socket, `unix:FILE-control`; or use a backend that has it"
+                "start the program that serves the runs, and make this call in it, or over the socket of its file, `unix:FILE-control`; or use a backend that has it"
             }
             Self::StuckRuns => "describe runs one by one, or use a backend that has it",
             Self::ResultOrStuck => "wait for the result alone, or use a backend that has it",
@@ -167,8 +167,8 @@ mod tests {
         let refused = reader.require(Feature::Writing).unwrap_err().to_string();
         assert_eq!(
             refused,
-            "this backend (sqlite, read-only) does not support writing: start the program that serves the runs, and call it: \
-             from another program over its socket, `unix:FILE-control`"
+            "this backend (sqlite, read-only) does not support writing: start the program that serves the runs, and make \
+             this call in it, or over the socket of its file, `unix:FILE-control`"
         );
     }
 }

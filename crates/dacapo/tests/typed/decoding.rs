@@ -125,7 +125,7 @@ fn an_input_of_another_type_fails_the_activation() {
         r#"start = {"what":1}"#,
         expect![[r#"
             failed: the input of workflow "careful": argument `what`: the value cannot be read as `String`: invalid type: map, expected a string at line 1 column 0; it is `{"what":1}`
-            The run stays open; it goes on once the code can read what was recorded.
+            The run stays open; it goes on once the code can read what was recorded. If what was sent is wrong, terminate the run, and start it again with a right input.
             in the root unit, at crates/dacapo/tests/typed/decoding.rs
         "#]],
     );
