@@ -52,7 +52,6 @@ pub struct MemoryNode {
     pub(super) interruptions: Interruptions,
 }
 
-/// An answer that waits to be given.
 type HeldAnswer = (Done, Result<Written>);
 
 #[derive(Clone)]

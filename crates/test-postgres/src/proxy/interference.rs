@@ -1,7 +1,7 @@
 //! What a proxy does to the bytes that it passes on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// The statement with which the store begins a transaction, and the name that a connection has given it.
@@ -45,7 +45,7 @@ impl Stopped {
         let is_awaited = |stop: &mut Stop| stop.number == self.number && !stop.is_reached;
         let Interference { changed, .. } = &*self.interference;
         let waiting = changed.wait_timeout_while(self.interference.stop(), LIMIT, is_awaited);
-        let (mut stop, _) = waiting.unwrap_or_else(PoisonError::into_inner);
+        let (mut stop, _) = waiting.expect("no holder of the lock panics");
         assert!(!is_awaited(&mut stop), "no client has sent it");
     }
 }
@@ -62,7 +62,7 @@ impl Drop for Stopped {
 
 impl Interference {
     fn stop(&self) -> MutexGuard<'_, Stop> {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stop.lock().expect("no holder of the lock panics")
     }
 
     /// Has bytes wait in which a client sends this text, and no others any more.
@@ -81,7 +81,7 @@ impl Interference {
         while stop.at.as_ref().is_some_and(|at| find(bytes, at).is_some()) {
             stop.is_reached = true;
             self.changed.notify_all();
-            stop = self.changed.wait(stop).unwrap_or_else(PoisonError::into_inner);
+            stop = self.changed.wait(stop).expect("no holder of the lock panics");
         }
     }
 

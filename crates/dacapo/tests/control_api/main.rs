@@ -1,4 +1,5 @@
 //! The control API over a served store, called by its own client and by requests as others send them.
+#![cfg(feature = "control")]
 
 mod guard;
 mod paths;

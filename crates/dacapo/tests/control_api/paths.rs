@@ -115,5 +115,5 @@ async fn those_who_watch_the_process_need_no_token_but_for_its_metrics() {
 #[test]
 fn document_of_the_paths_is_the_one_in_the_tree() {
     let document = serde_json::to_string_pretty(&open_api()).unwrap() + "\n";
-    expect_test::expect_file!["../../openapi.json"].assert_eq(&document);
+    expect_test::expect_file!["../../../control/openapi.json"].assert_eq(&document);
 }
