@@ -401,7 +401,7 @@ fn assert_nondeterminism(block: &str) {
         "recorded: patch screening, the root unit, at examples/shop/src/checkout/v2.rs:",
         ", by build shop-v2",
         "new:      side effect reference #1, side effect(0), the root unit, at examples/shop/src/checkout/v3.rs:",
-        "help: the run stays open. Bring back the code that recorded it, guard the new path with `ctx.patched`, or begin it again with `reset(1, …)`: that undoes updates",
+        "help: the run stays open. Bring back the code that recorded it, keep the call of patch `screening`, which is on record, or begin it again with `reset(1, …)`: that undoes updates",
     ] {
         assert!(block.contains(told), "{told} is not in:\n{block}");
     }

@@ -39,7 +39,7 @@ fn opening() -> Vec<Row> {
         row!("Dacapo::open", "another database", "no kind of store", _s => Dacapo::open("mysql:x").await),
         row!("Dacapo::open", "what this build lacks", "not part of this build", _s => Dacapo::open("postgres://x").await),
         row!("Dacapo::open", "no file", "names no file", _s => Dacapo::open("sqlite:").await),
-        row!("Dacapo::open", "an unknown setting", "unknown setting", _s => Dacapo::open("sqlite:x?mode=rw").await),
+        row!("Dacapo::open", "an unknown setting", "unknown setting", _s => Dacapo::open("sqlite:x?colour=red").await),
         row!("Dacapo::open", "a folder that is not there", "out of reach", _s => Dacapo::open("sqlite:/no/where/x.db").await),
         row!("Dacapo::open", "a file that is none", "no Dacapo store", _s => {
             let file = tempfile::NamedTempFile::new().unwrap();
