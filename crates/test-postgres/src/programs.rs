@@ -38,12 +38,20 @@ impl Package {
         let Self { name, advice } = self;
         ensure!(is_root()? && Path::new("/usr/bin/apt-get").exists(), "{advice}");
         println!("postgres: installing Debian's package `{name}`");
-        // Another test may install something at this moment.
-        let install = ["-o", "DPkg::Lock::Timeout=300", "install", "--yes", "--quiet", "--no-install-recommends", name];
-        let status = Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(install).status();
-        ensure!(status.context("cannot start `apt-get`")?.success(), "`apt-get install {name}` failed: {advice}");
+        // A fresh machine has no list of packages, or an old one.
+        let installed = apt_get(&["install", "--yes", "--quiet", "--no-install-recommends", name])?
+            || apt_get(&["update", "--quiet"])?
+                && apt_get(&["install", "--yes", "--quiet", "--no-install-recommends", name])?;
+        ensure!(installed, "`apt-get install {name}` failed: {advice}");
         find().with_context(|| advice.to_string())
     }
+}
+
+/// Runs `apt-get`, and returns whether it succeeded. Another test may install something at this moment.
+fn apt_get(words: &[&str]) -> Result<bool> {
+    let mut command = Command::new("apt-get");
+    command.env("DEBIAN_FRONTEND", "noninteractive").args(["-o", "DPkg::Lock::Timeout=300"]).args(words);
+    Ok(command.status().context("cannot start `apt-get`")?.success())
 }
 
 /// The two programs of a PostgreSQL server.
